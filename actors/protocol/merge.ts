@@ -1,0 +1,32 @@
+// What may be said to the prefix-merge actor of a pair. Captures reach it as frames over its own port, not as messages.
+
+import type { SessionLedger } from '../../src/domain/completion.js'
+import type { SessionId } from '../../src/domain/ids.js'
+import type { ActorRef } from '../system/ref.js'
+import type { SessionMessage } from './session.js'
+
+export type MergeMessage =
+  /** `session` is told `completion-recorded`. Opening twice is the same as once. */
+  | { readonly type: 'open-ledger'; readonly sessionId: SessionId; readonly session: ActorRef<SessionMessage> }
+  /** Refuses further frames of the session and hands its ledger over. */
+  | {
+      readonly type: 'ledger-seal-requested'
+      readonly sessionId: SessionId
+      readonly replyTo: ActorRef<LedgerSealReply>
+    }
+  | { readonly type: 'drop-ledger'; readonly sessionId: SessionId }
+  /** Stops acknowledging frames (tests of back-pressure). */
+  | { readonly type: 'pause-acknowledgements' }
+  | { readonly type: 'resume-acknowledgements' }
+  | { readonly type: 'merge-described'; readonly replyTo: ActorRef<MergeDescription> }
+
+export type LedgerSealReply =
+  | { readonly type: 'ledger-sealed'; readonly ledger: SessionLedger }
+  | { readonly type: 'ledger-unknown' }
+
+export interface MergeDescription {
+  readonly type: 'merge-description'
+  readonly sessions: number
+  readonly calls: number
+  readonly tokens: number
+}

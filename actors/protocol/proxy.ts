@@ -1,0 +1,57 @@
+// What may be said to the proxy actor of a pair, which serves the model routes on its own port.
+
+import type { SessionId } from '../../src/domain/ids.js'
+import type { SamplingSpec, TaskLimits } from '../../src/domain/task.js'
+import type { SideCallRule } from '../../src/harnesses/base.js'
+import type { ActorRef } from '../system/ref.js'
+import type { SessionMessage } from './session.js'
+
+export interface ProxySession {
+  readonly sessionId: SessionId
+  /** SHA-256 of the session key, hex: the key itself is not kept. */
+  readonly keyHash: string
+  readonly attempt: number
+  readonly state: 'registered' | 'running' | 'ended'
+  readonly sampling: SamplingSpec
+  readonly samplingSeed: number | null
+  readonly limits: TaskLimits
+  readonly models: Readonly<Record<string, string>>
+  readonly sideCalls: readonly SideCallRule[]
+  /** Told `limit-reached`. */
+  readonly session: ActorRef<SessionMessage>
+  /** Counters to go on from after a restart of the proxy's thread. */
+  readonly firstSequence: number
+}
+
+export type ProxyMessage =
+  /** Registers, or replaces what is known of the session (state changes, after a restart). */
+  | { readonly type: 'session-put'; readonly session: ProxySession; readonly replyTo: ActorRef<SessionPutReply> }
+  /** Refuses further calls, cancels running ones upstream, and replies when none is left and every capture is acknowledged. */
+  | {
+      readonly type: 'session-close-requested'
+      readonly sessionId: SessionId
+      readonly replyTo: ActorRef<SessionClosed>
+    }
+  /** The key is unknown from now on. */
+  | { readonly type: 'forget-session'; readonly sessionId: SessionId }
+  | { readonly type: 'proxy-described'; readonly replyTo: ActorRef<ProxyDescription> }
+
+export interface SessionPutReply {
+  readonly type: 'session-put-done'
+  /** Base URL for the harness, without `/v1`. */
+  readonly gatewayUrl: string
+}
+
+export interface SessionClosed {
+  readonly type: 'session-closed'
+  readonly calls: number
+  readonly aborted: number
+}
+
+export interface ProxyDescription {
+  readonly type: 'proxy-description'
+  readonly port: number
+  readonly sessions: number
+  readonly inflight: number
+  readonly unacknowledged: number
+}

@@ -1,0 +1,93 @@
+// What may be said to the stages actor, which owns the INIT, RUNNING and POSTRUN pools and the READY buffer.
+
+import type { SessionLedger } from '../../src/domain/completion.js'
+import type { ErrorData } from '../../src/domain/errors.js'
+import type { SessionId } from '../../src/domain/ids.js'
+import type { AgentResult, EvaluationResult, SessionSpec } from '../../src/domain/session.js'
+import type { Trajectory } from '../../src/domain/trajectory.js'
+import type { RuntimeHandle, TeardownReport } from '../../src/runtimes/base.js'
+import type { ActorRef } from '../system/ref.js'
+import type { SessionMessage } from './session.js'
+
+export interface InitJob {
+  readonly spec: SessionSpec
+  readonly sessionDir: string
+  readonly timeoutMs: number
+}
+
+export interface RunJob {
+  readonly spec: SessionSpec
+  readonly sessionDir: string
+  readonly runtime: RuntimeHandle
+  readonly harnessInstallDir: string | null
+  /** Base URL of the session's proxy. */
+  readonly gatewayUrl: string
+  readonly sessionKey: string
+  /** The smaller of the two decides; a tie counts as the session's. */
+  readonly sessionBudgetMs: number
+  readonly agentBudgetMs: number | null
+}
+
+export interface PostrunJob {
+  readonly spec: SessionSpec
+  readonly sessionDir: string
+  readonly runtime: RuntimeHandle | null
+  readonly agentResult: AgentResult
+  /** Typed arrays are transferred. */
+  readonly ledger: SessionLedger
+  /** Reason that masks the whole session before evaluation, or null. */
+  readonly sessionError: string | null
+  readonly timedOut: boolean
+  readonly cancelled: boolean
+  readonly truncated: string | null
+}
+
+export interface PostrunOutcome {
+  readonly trajectory: Trajectory
+  readonly evaluation: EvaluationResult | null
+  readonly evaluationError: ErrorData | null
+  readonly evaluationTimedOut: boolean
+  readonly teardown: TeardownReport | null
+  readonly timing: Readonly<Record<string, number>>
+}
+
+export type StagesMessage =
+  /** The session waits for INIT; order is priority, then first in first out. */
+  | {
+      readonly type: 'init-requested'
+      readonly sessionId: SessionId
+      readonly priority: number
+      readonly job: InitJob
+      readonly session: ActorRef<SessionMessage>
+    }
+  | { readonly type: 'start-run'; readonly sessionId: SessionId; readonly job: RunJob }
+  | { readonly type: 'release-run-slot'; readonly sessionId: SessionId }
+  | {
+      readonly type: 'postrun-requested'
+      readonly sessionId: SessionId
+      readonly job: PostrunJob
+      readonly session: ActorRef<SessionMessage>
+    }
+  /** Takes the session out of whatever it is in: queued, READY, or its running task (which is told to stop). Idempotent. */
+  | {
+      readonly type: 'cancel-stage'
+      readonly sessionId: SessionId
+      readonly stage: 'init' | 'ready' | 'running' | 'postrun'
+    }
+  | { readonly type: 'drain-stages' }
+  | { readonly type: 'stages-described'; readonly replyTo: ActorRef<StagesDescription> }
+
+export interface StagesDescription {
+  readonly type: 'stages-description'
+  /** The contract's NodeStageMetrics, plus the highest READY ever seen. */
+  readonly initQueueDepth: number
+  readonly initInflight: number
+  readonly readyDepth: number
+  readonly readyHighWater: number
+  readonly runInflight: number
+  readonly postrunQueueDepth: number
+  readonly postrunInflight: number
+}
+
+/** What stages tells rollout: work pulling. */
+export type StagesReport = { readonly type: 'init-slots-free'; readonly count: number }

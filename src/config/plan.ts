@@ -1,0 +1,93 @@
+// The compiled config: plain data, sizes in numbers, so that it reaches every thread. compile.ts makes it; nobody changes it.
+
+import type { RuntimeSpec } from '../domain/task.js'
+
+export interface UpstreamPlan {
+  readonly id: string
+  readonly profile: string
+  readonly urls: readonly string[]
+  readonly modelServed: string
+  readonly concurrency: number
+  readonly history: 'messages' | 'tokens'
+  /** Folder with tokenizer.json and tokenizer_config.json, or `qwen3` for the bundled one; null = ask the engine. */
+  readonly tokenizer: string | null
+  /** Sampling the engine applies when a request names none; null = not known. */
+  readonly sampling: Readonly<Record<string, number>>
+  /** Tokens; null = not known. */
+  readonly contextWindow: number | null
+}
+
+export interface ModelAlias {
+  readonly upstream: string
+  readonly adapter: string | null
+  readonly trainable: boolean
+}
+
+export interface LimitsPlan {
+  readonly queuedSessions: number
+  readonly samplesPerTask: number
+  readonly inflightPerSession: number
+  readonly admissionTimeoutMs: number
+  readonly creditRecords: number
+  readonly creditBytes: number
+  readonly sessionCredit: number
+  readonly bodyBytes: number
+  readonly mailbox: number
+  readonly drainMs: number
+  readonly eventQueue: number
+  readonly outputBytes: number
+  readonly sessionBytes: number
+}
+
+export interface SimulationPlan {
+  readonly port: number
+  readonly modelName: string
+  readonly contextWindow: number
+  readonly seed: number
+  /** Milliseconds: prefill per 1,000 prompt tokens, decode per token. 0 = as fast as it goes. */
+  readonly prefillMsPer1k: number
+  readonly decodeMsPerToken: number
+  /** Probability that a sample writes the right fix. */
+  readonly solveProbability: number
+  /** Named prefix breaks of the policy (`--drift`); empty = none. */
+  readonly drift: readonly string[]
+}
+
+export interface Plan {
+  readonly nodeId: string
+  readonly control: { readonly host: string; readonly port: number; readonly publicUrl: string | null }
+  readonly gateway: {
+    readonly host: string
+    readonly port: number
+    readonly publicUrl: string | null
+    readonly proxies: number
+  }
+  readonly upstreams: readonly UpstreamPlan[]
+  /** Alias -> upstream. `default` is always there. */
+  readonly models: Readonly<Record<string, ModelAlias>>
+  /** Counts of sessions. */
+  readonly stages: { readonly init: number; readonly ready: number; readonly running: number; readonly postrun: number }
+  readonly limits: LimitsPlan
+  readonly budgets: {
+    readonly buildMs: number
+    readonly evaluateMs: number
+    readonly teardownMs: number
+    readonly callbackAttemptMs: number
+    readonly callbackExpiryMs: number
+  }
+  readonly defaultRuntime: RuntimeSpec | null
+  /** Result files; null = none written. */
+  readonly saveDir: string | null
+  readonly stateDir: string
+  readonly cacheDir: string
+  readonly security: {
+    readonly token: string | null
+    readonly openRoutes: readonly string[]
+    readonly callbackHosts: readonly string[]
+    readonly sourceRoots: readonly string[]
+  }
+  readonly compat: { readonly unknownKeys: 'refuse' | 'warn' }
+  readonly retention: { readonly artifactsMs: number; readonly resultsMs: number; readonly results: number }
+  /** null = no embedded inference server. */
+  readonly simulation: SimulationPlan | null
+}

@@ -1,0 +1,63 @@
+// What a dialect is: the API a harness speaks, as pure functions from and to the canonical form. No I/O, no clock, no randomness.
+
+import type { CanonicalEvent, CanonicalRequest, CanonicalResponse, DialectId } from '../domain/conversation.js'
+import type { JsonObject } from '../domain/json.js'
+
+/** What a path means. `count` answers a template-exact token count without generating; `models` lists names. */
+export type DialectOperation = 'generate' | 'count' | 'models' | 'model'
+
+export interface RouteMatch {
+  readonly operation: DialectOperation
+  /** Model named in the path (Google), else null. */
+  readonly model: string | null
+  /** Stream asked for by the path (Google), else null. */
+  readonly stream: boolean | null
+  /** `alt=sse` or not (Google answers a JSON array without it). */
+  readonly sse: boolean
+}
+
+export interface HttpRequestHead {
+  readonly method: string
+  /** Path without query. A prefix before the dialect's own path is legal. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Lower-case names. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+}
+
+/** One server-sent event. `event` null = only a data line. `data` is the text after `data: `. */
+export interface SseFrame {
+  readonly event: string | null
+  readonly data: string
+}
+
+/** Encodes one live answer. Frames come back in order; `hold` marks the first frame that a harness can act on: it and all after
+ * wait until the record is acknowledged (trajectory.md, section 1). Once held, everything later is held too. */
+export interface StreamEncoder {
+  push(event: CanonicalEvent): readonly { readonly frame: SseFrame; readonly hold: boolean }[]
+  /** The dialect's in-stream error event; nothing follows it. */
+  fail(status: number, message: string, code?: string): readonly SseFrame[]
+}
+
+export interface Dialect {
+  readonly id: DialectId
+  readonly summary: string
+  /** null = not a path of this dialect. */
+  route(head: HttpRequestHead): RouteMatch | null
+  /** The session key, where this dialect's clients put it; null = none. */
+  sessionKey(head: HttpRequestHead): string | null
+  /** Throws RolloutError DIALECT_INVALID_REQUEST naming the field and what was wanted. */
+  decodeRequest(body: JsonObject, route: RouteMatch, head: HttpRequestHead): CanonicalRequest
+  /** Body of a non-streaming answer. */
+  encodeResponse(response: CanonicalResponse, request: CanonicalRequest): JsonObject
+  streamEncoder(request: CanonicalRequest): StreamEncoder
+  /** Frame that keeps a waiting client alive, or null where none is tolerated (Gemini). Raw bytes as text. */
+  readonly keepAlive: string | null
+  /** Content type of a stream: SSE, or JSON array for Google without `alt=sse`. */
+  countResponse(tokens: number): JsonObject
+  modelsResponse(names: readonly string[], one: string | null): JsonObject
+  /** Error body in this dialect's own shape, for any status. `code` e.g. context_length_exceeded. */
+  errorBody(status: number, message: string, code?: string): JsonObject
+  /** The dialect's own words for an over-long prompt. */
+  contextLengthMessage(promptTokens: number | null, window: number | null): string
+}

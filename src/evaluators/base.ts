@@ -1,0 +1,38 @@
+// run -> reward. An evaluator sees the finished run and, if it asks for one, a fresh runtime.
+
+import type { JsonObject } from '../domain/json.js'
+import type { AgentResult, EvaluationResult } from '../domain/session.js'
+import type { EvaluatorSpec, RuntimeSpec } from '../domain/task.js'
+import type { Trajectory } from '../domain/trajectory.js'
+import type { Runtime } from '../runtimes/base.js'
+
+export interface EvaluatorContext {
+  readonly sessionId: string
+  readonly taskId: string
+  readonly sessionDir: string
+  readonly artifactsDir: string
+  readonly logsDir: string
+  readonly agentResult: AgentResult
+  readonly trajectory: Trajectory
+  readonly runtimeSpec: RuntimeSpec
+  /** Agent's runtime, its processes already killed. null when INIT never made one. */
+  readonly runtime: Runtime | null
+  /** A fresh copy with `eval_prepare ?? prepare` done; made on first call, once. */
+  readonly freshRuntime: () => Promise<Runtime>
+  /** Environment of evaluation commands; holds no model key or URL. */
+  readonly env: Readonly<Record<string, string>>
+  readonly workspaceLitter: readonly string[]
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export interface EvaluatorPlugin {
+  readonly id: string
+  readonly summary: string
+  /** Grades a patch: `refresh_runtime` absent means true. */
+  readonly gradesPatch: boolean
+  /** Problems of the spec's config. Called at submit. */
+  check(spec: EvaluatorSpec): readonly { readonly path: string; readonly message: string }[]
+  /** Throws RolloutError EVAL_FAILED or EVAL_TIMEOUT. */
+  evaluate(config: JsonObject, context: EvaluatorContext): Promise<EvaluationResult>
+}

@@ -1,0 +1,80 @@
+// A harness preset: how one agent program is installed, configured, started and judged. Mostly data.
+
+import type { DialectId } from '../domain/conversation.js'
+import type { AgentSpec } from '../domain/task.js'
+
+/** What a preset may put into its files, argv and environment. */
+export interface HarnessInput {
+  readonly instruction: string
+  /** Gateway model port of this session, without `/v1`, e.g. `http://127.0.0.1:8801`. */
+  readonly gatewayUrl: string
+  readonly sessionKey: string
+  readonly model: string
+  readonly agent: AgentSpec
+  readonly homeDir: string
+  readonly workspaceDir: string
+  readonly logsDir: string
+  /** Tokens; null = not known. Written into the harness's own config where it has one. */
+  readonly contextWindow: number | null
+  /** `cacheDir/harnesses/<id>@<version>`; null for `shell`. */
+  readonly installDir: string | null
+}
+
+export interface HarnessFile {
+  /** Absolute, inside the session folder. */
+  readonly path: string
+  readonly content: string
+  readonly mode?: number
+}
+
+export interface HarnessStep {
+  readonly command: string | readonly string[]
+  readonly cwd?: string
+  readonly env: Readonly<Record<string, string>>
+  readonly stdin?: string
+}
+
+export interface HarnessRun {
+  readonly files: readonly HarnessFile[]
+  /** For every command of this harness, setup to postrun. */
+  readonly env: Readonly<Record<string, string>>
+  readonly setup: readonly HarnessStep[]
+  readonly steps: readonly HarnessStep[]
+}
+
+export interface HarnessInstall {
+  /** npm packages with exact versions, e.g. `{"@google/gemini-cli": "0.61.0"}`. */
+  readonly packages: Readonly<Record<string, string>>
+  /** npm package `node` version that must come first on PATH, e.g. `22.23.3`; null = the service's own Node. */
+  readonly node: string | null
+  /** Path of the executable below the install folder, e.g. `node_modules/.bin/gemini`. */
+  readonly bin: string
+}
+
+export interface SideCallRule {
+  readonly name: string
+  /** Any condition that is given must hold. */
+  readonly modelGlob?: string
+  readonly noTools?: boolean
+  readonly maxTokensAtMost?: number
+  readonly systemIncludes?: string
+  readonly headerIncludes?: { readonly name: string; readonly text: string }
+}
+
+export interface HarnessPreset {
+  readonly id: string
+  readonly summary: string
+  readonly dialect: DialectId | null
+  readonly version: string | null
+  readonly install: HarnessInstall | null
+  /** Model name when the task gives none. */
+  readonly defaultModel: string
+  /** Problems of an agent spec (unknown settings, MCP where there is none ...). Called at submit. */
+  check(agent: AgentSpec): readonly { readonly path: string; readonly message: string }[]
+  prepare(input: HarnessInput): HarnessRun
+  /** The harness's own verdict, where its exit code does not tell: null = fine, else an error text. */
+  judge?(result: { readonly returnCode: number; readonly stdout: string; readonly stderr: string }): string | null
+  readonly sideCalls: readonly SideCallRule[]
+  /** Folders the CLI leaves in a workspace; excluded from patches (R-59). */
+  readonly workspaceLitter: readonly string[]
+}
