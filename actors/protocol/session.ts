@@ -5,7 +5,7 @@ import type { SessionId } from '../../src/domain/ids.js'
 import type { AgentResult, SessionResult, SessionStatus } from '../../src/domain/session.js'
 import type { RuntimeHandle, TeardownReport } from '../../src/runtimes/base.js'
 import type { ActorRef } from '../system/ref.js'
-import type { PostrunOutcome } from './stages.js'
+import type { PostrunOutcome } from './outcomes.js'
 
 export type SessionMessage =
   | { readonly type: 'cancel-session'; readonly reason: string }

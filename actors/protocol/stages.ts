@@ -1,13 +1,13 @@
 // What may be said to the stages actor, which owns the INIT, RUNNING and POSTRUN pools and the READY buffer.
 
 import type { SessionLedger } from '../../src/domain/completion.js'
-import type { ErrorData } from '../../src/domain/errors.js'
 import type { SessionId } from '../../src/domain/ids.js'
-import type { AgentResult, EvaluationResult, SessionSpec } from '../../src/domain/session.js'
-import type { Trajectory } from '../../src/domain/trajectory.js'
-import type { RuntimeHandle, TeardownReport } from '../../src/runtimes/base.js'
+import type { AgentResult, SessionSpec } from '../../src/domain/session.js'
+import type { RuntimeHandle } from '../../src/runtimes/base.js'
 import type { ActorRef } from '../system/ref.js'
 import type { SessionMessage } from './session.js'
+
+export type { PostrunOutcome } from './outcomes.js'
 
 export interface InitJob {
   readonly spec: SessionSpec
@@ -40,15 +40,6 @@ export interface PostrunJob {
   readonly timedOut: boolean
   readonly cancelled: boolean
   readonly truncated: string | null
-}
-
-export interface PostrunOutcome {
-  readonly trajectory: Trajectory
-  readonly evaluation: EvaluationResult | null
-  readonly evaluationError: ErrorData | null
-  readonly evaluationTimedOut: boolean
-  readonly teardown: TeardownReport | null
-  readonly timing: Readonly<Record<string, number>>
 }
 
 export type StagesMessage =

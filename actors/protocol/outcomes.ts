@@ -1,0 +1,15 @@
+// What a stage hands back: facts that both the session's and the stages' protocol speak of.
+
+import type { ErrorData } from '../../src/domain/errors.js'
+import type { EvaluationResult } from '../../src/domain/session.js'
+import type { Trajectory } from '../../src/domain/trajectory.js'
+import type { TeardownReport } from '../../src/runtimes/base.js'
+
+export interface PostrunOutcome {
+  readonly trajectory: Trajectory
+  readonly evaluation: EvaluationResult | null
+  readonly evaluationError: ErrorData | null
+  readonly evaluationTimedOut: boolean
+  readonly teardown: TeardownReport | null
+  readonly timing: Readonly<Record<string, number>>
+}
