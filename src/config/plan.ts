@@ -86,6 +86,11 @@ export interface Plan {
     readonly callbackHosts: readonly string[]
     readonly sourceRoots: readonly string[]
   }
+  /**
+   * The part of the service's own environment that child processes may be built from: PATH, HOME, locale, time zone, proxies and
+   * certificates. No tokens. Only load.ts reads `process.env`.
+   */
+  readonly hostEnvironment: Readonly<Record<string, string>>
   readonly compat: { readonly unknownKeys: 'refuse' | 'warn' }
   readonly retention: { readonly artifactsMs: number; readonly resultsMs: number; readonly results: number }
   /** null = no embedded inference server. */
