@@ -13,3 +13,9 @@ export interface PostrunOutcome {
   readonly teardown: TeardownReport | null
   readonly timing: Readonly<Record<string, number>>
 }
+
+export interface PostrunCrash {
+  readonly error: ErrorData
+  /** What stages' own teardown found; null when it failed too. */
+  readonly teardown: TeardownReport | null
+}

@@ -3,34 +3,46 @@
 import type { ErrorData } from '../../src/domain/errors.js'
 import type { SessionId } from '../../src/domain/ids.js'
 import type { AgentResult, SessionResult, SessionStatus } from '../../src/domain/session.js'
-import type { RuntimeHandle, TeardownReport } from '../../src/runtimes/base.js'
+import type { RuntimeHandle } from '../../src/runtimes/base.js'
 import type { ActorRef } from '../system/ref.js'
-import type { PostrunOutcome } from './outcomes.js'
+import type { PostrunCrash, PostrunOutcome } from './outcomes.js'
 
 export type SessionMessage =
+  /** Idempotent. `reason` is kept in the result's metadata; the error text is always `session cancelled`. */
   | { readonly type: 'cancel-session'; readonly reason: string }
-  /** From stages: this session's INIT task runs. */
-  | { readonly type: 'init-started' }
+  /** From stages: this session's INIT task runs. `atMs` here and below: milliseconds since the epoch, stamped by stages. */
+  | { readonly type: 'init-started'; readonly atMs: number }
+  /** Exactly one for each `init-requested`, also for one that was cancelled or never started. */
   | {
       readonly type: 'init-finished'
+      /** Also set after a failure, when something was made that POSTRUN must tear down. */
       readonly runtime: RuntimeHandle | null
       readonly harnessInstallDir: string | null
-      readonly prepareMs: number
+      /** Keys of TIMING_KEYS. */
+      readonly timing: Readonly<Record<string, number>>
       readonly error: ErrorData | null
       readonly timedOut: boolean
+      readonly atMs: number
     }
   /** From stages: a run slot is this session's; it answers with `start-run` or `release-run-slot`. */
-  | { readonly type: 'run-slot-granted' }
+  | { readonly type: 'run-slot-granted'; readonly atMs: number }
   | { readonly type: 'run-progress'; readonly stage: 'setup' | 'exec' | 'postprocess' }
   | { readonly type: 'process-started'; readonly pid: number; readonly startTime: string | null }
-  | { readonly type: 'run-finished'; readonly result: AgentResult; readonly timing: Readonly<Record<string, number>> }
-  /** The pool thread died under the run. */
-  | { readonly type: 'run-crashed'; readonly error: ErrorData }
-  | { readonly type: 'postrun-started' }
+  /** Exactly one of `run-finished` and `run-crashed` for each `start-run`. */
+  | {
+      readonly type: 'run-finished'
+      readonly result: AgentResult
+      readonly timing: Readonly<Record<string, number>>
+      readonly atMs: number
+    }
+  /** The pool thread died under the run (what it left is killed already), or the run would not stop. */
+  | { readonly type: 'run-crashed'; readonly error: ErrorData; readonly atMs: number }
+  | { readonly type: 'postrun-started'; readonly atMs: number }
   | { readonly type: 'postrun-progress'; readonly stage: 'build' | 'evaluate' | 'teardown' }
-  | { readonly type: 'postrun-finished'; readonly outcome: PostrunOutcome }
-  | { readonly type: 'postrun-crashed'; readonly error: ErrorData }
-  | { readonly type: 'runtime-destroyed'; readonly report: TeardownReport }
+  /** Exactly one of `postrun-finished` and `postrun-crashed` for each `postrun-requested`. */
+  | { readonly type: 'postrun-finished'; readonly outcome: PostrunOutcome; readonly atMs: number }
+  /** The pool thread died under the task; stages has torn the runtime down itself. */
+  | { readonly type: 'postrun-crashed'; readonly crash: PostrunCrash; readonly atMs: number }
   /** From merge through main: one more completion is safe. */
   | { readonly type: 'completion-recorded'; readonly calls: number; readonly sampledTokens: number }
   /** From proxy: a limit of the task ended the session. */

@@ -40,6 +40,8 @@ export interface PostrunJob {
   readonly timedOut: boolean
   readonly cancelled: boolean
   readonly truncated: string | null
+  /** False where no reward can mean anything: INIT failed, the run crashed, cancelled. */
+  readonly evaluate: boolean
 }
 
 export type StagesMessage =
@@ -65,7 +67,10 @@ export type StagesMessage =
       readonly sessionId: SessionId
       readonly stage: 'init' | 'ready' | 'running' | 'postrun'
     }
+  /** No further INIT is granted; what has begun goes on to its end. */
   | { readonly type: 'drain-stages' }
+  /** Kills one pool thread (tests, `kill` of the service); `index` from 1. The runs on it are reported crashed. */
+  | { readonly type: 'kill-pool-thread'; readonly pool: 'init' | 'running' | 'postrun'; readonly index: number }
   | { readonly type: 'stages-described'; readonly replyTo: ActorRef<StagesDescription> }
 
 export interface StagesDescription {
@@ -80,5 +85,9 @@ export interface StagesDescription {
   readonly postrunInflight: number
 }
 
-/** What stages tells rollout: work pulling. */
+/**
+ * What stages tells rollout: work pulling. `count` = INIT grants that stages could make beyond the sessions it has, told
+ * whenever it changes (0 included). It is a level, not an increment: rollout keeps the number of its sessions that are
+ * still REGISTERED at or below the last `count`, and looks again when one of them leaves REGISTERED.
+ */
 export type StagesReport = { readonly type: 'init-slots-free'; readonly count: number }
