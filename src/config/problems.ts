@@ -36,14 +36,23 @@ export function parsePath(text: string): ProblemPath {
   return parts
 }
 
-/** The nearest of `known` when it is near enough to be meant, else null. */
+/** The nearest of `known` when it is near enough to be meant (half of its letters, or a word of it), else null. */
 export function nearestName(name: string, known: readonly string[]): string | null {
   if (known.length === 0) return null
-  const wanted = closest(name, [...known])
-  const limit = Math.max(2, Math.floor(Math.max(name.length, wanted.length) / 2))
   const squash = (text: string) => text.toLowerCase().replaceAll(/[_-]/g, '')
-  return distance(squash(name), squash(wanted)) <= limit - 1 || wanted.includes(name) ? wanted : null
+  const wanted = closest(name, [...known])
+  const limit = Math.floor(Math.max(name.length, wanted.length) / 2)
+  if (distance(squash(name), squash(wanted)) <= limit) return wanted
+  const words = wordsOf(name)
+  const sharing = known.filter(other => wordsOf(other).some(word => words.includes(word)))
+  return sharing.length === 0 ? null : closest(name, sharing)
 }
+
+const wordsOf = (name: string): readonly string[] =>
+  name
+    .split(/[_-]|(?<=[a-z])(?=[A-Z])/)
+    .map(word => word.toLowerCase())
+    .filter(word => word.length > 2)
 
 /** Every problem zod found in `input`, in the order of the input's fields. */
 export function zodProblems(schema: z.core.$ZodType, error: z.core.$ZodError, input: unknown): readonly Problem[] {
@@ -107,6 +116,8 @@ function messageOf(issue: Issue, got: unknown): string {
         : `wanted ${issue.inclusive === false ? 'more than' : 'at least'} ${issue.minimum}${unit(issue.origin)}, got ${describe(got)}`
     case 'too_big':
       return `wanted ${issue.inclusive === false ? 'less than' : 'at most'} ${issue.maximum}${unit(issue.origin)}, got ${describe(got)}`
+    case 'invalid_key':
+      return issue.issues[0]?.message ?? issue.message
     default:
       return issue.message
   }
