@@ -1,7 +1,7 @@
 // What an upstream profile is: how one kind of inference server is asked and read. Pure: bodies in, bodies out; the HTTP client is src/http/client.ts.
 
 import type { SamplingInForce } from '../domain/completion.js'
-import type { CanonicalRequest, FinishReason, ToolCall, Usage } from '../domain/conversation.js'
+import type { CanonicalRequest, FinishReason, Loss, ToolCall, Usage } from '../domain/conversation.js'
 import type { JsonObject } from '../domain/json.js'
 
 export interface UpstreamRequestOptions {
@@ -19,6 +19,8 @@ export interface UpstreamRequest {
   readonly body: JsonObject
   /** False where the profile cannot stream ids: the call is buffered. */
   readonly stream: boolean
+  /** What of the request this engine cannot take (malformed arguments in the history ...); paths in the engine body. */
+  readonly losses: readonly Loss[]
 }
 
 /** The captured part of an answer, whole. */
@@ -78,7 +80,10 @@ export interface UpstreamProfile {
     model: string,
     addGenerationPrompt: boolean,
   ): { readonly path: string; readonly body: JsonObject } | null
+  /** Throws RolloutError UPSTREAM_MALFORMED. */
   readCount(body: JsonObject): number
+  /** Ids of the counted prompt, where the answer of a count carries them; else null. */
+  readTokens(body: JsonObject): Int32Array | null
   detokenizeRequest(ids: Int32Array, model: string): { readonly path: string; readonly body: JsonObject } | null
   readDetokenized(body: JsonObject): string
   readonly healthPath: string

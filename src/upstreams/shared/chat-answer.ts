@@ -1,0 +1,90 @@
+// Parts of a Chat Completions answer that all engines share: text, reasoning, tool calls, finish, usage, logprobs.
+
+import type { FinishReason, ToolCall, Usage } from '../../domain/conversation.js'
+import type { JsonObject } from '../../domain/json.js'
+import { countOf, listOf, malformed, objectOf, textOf } from './read.js'
+
+export interface ChatMessageParts {
+  readonly content: string | null
+  readonly reasoning: string | null
+  readonly toolCalls: readonly ToolCall[]
+}
+
+/** First choice of a body. Throws UPSTREAM_MALFORMED when there is none: an answer without choices is no answer. */
+export function firstChoice(body: JsonObject): JsonObject {
+  const choice = objectOf(listOf(body['choices'])[0])
+  if (choice === null) throw malformed('choices is missing or empty')
+  return choice
+}
+
+export function messageParts(choice: JsonObject): ChatMessageParts {
+  const message = objectOf(choice['message'])
+  if (message === null) throw malformed('choices[0].message is missing')
+  return {
+    content: textOf(message['content']),
+    reasoning: reasoningOf(message),
+    toolCalls: listOf(message['tool_calls']).map((entry, index) => {
+      const call = objectOf(entry)
+      const fn = objectOf(call?.['function'])
+      const name = textOf(fn?.['name'])
+      if (name === null) throw malformed(`choices[0].message.tool_calls[${index}].function.name is missing`)
+      // An id is filled in by the gateway where the engine gives none.
+      return { id: textOf(call?.['id']) ?? '', name, arguments: argumentsText(fn?.['arguments']) }
+    }),
+  }
+}
+
+/** Newer engines say `reasoning`, older ones `reasoning_content`. */
+export const reasoningOf = (message: JsonObject): string | null =>
+  textOf(message['reasoning']) ?? textOf(message['reasoning_content'])
+
+export const argumentsText = (value: unknown): string =>
+  typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
+
+const FINISHES: Readonly<Record<string, FinishReason>> = {
+  stop: 'stop',
+  eos: 'stop',
+  stop_sequence: 'stop',
+  tool_calls: 'tool_calls',
+  function_call: 'tool_calls',
+  length: 'length',
+  max_tokens: 'length',
+  content_filter: 'content_filter',
+  abort: 'abort',
+  error: 'error',
+}
+
+/** Normalised finish. With calls, `stop` (named tool choice) means `tool_calls`; an unknown word counts as `stop`, none as `error`. */
+export function finishOf(word: string | null, hasCalls: boolean): FinishReason {
+  if (word === null) return 'error'
+  const finish = Object.hasOwn(FINISHES, word) ? (FINISHES[word] ?? 'stop') : 'stop'
+  return finish === 'stop' && hasCalls ? 'tool_calls' : finish
+}
+
+export function usageOf(value: unknown): Usage | null {
+  const usage = objectOf(value)
+  const promptTokens = countOf(usage?.['prompt_tokens'])
+  const completionTokens = countOf(usage?.['completion_tokens'])
+  if (promptTokens === null || completionTokens === null) return null
+  const cached = countOf(objectOf(usage?.['prompt_tokens_details'])?.['cached_tokens'])
+  return { promptTokens, completionTokens, cachedTokens: cached ?? 0 }
+}
+
+/** `logprobs.content` of a choice or chunk; null where there is none. */
+export function logprobContentOf(choice: JsonObject): readonly JsonObject[] | null {
+  const content = objectOf(choice['logprobs'])?.['content']
+  if (!Array.isArray(content)) return null
+  return content.filter((entry): entry is JsonObject => objectOf(entry) !== null)
+}
+
+/** Logprobs in nats; null when one entry has none. */
+export function logprobsOf(content: readonly JsonObject[] | null): Float32Array | null {
+  if (content === null) return null
+  const logprobs = new Float32Array(content.length)
+  for (const [index, entry] of content.entries()) {
+    const value = entry['logprob']
+    if (typeof value !== 'number' || !Number.isFinite(value)) return null
+    logprobs[index] = value
+  }
+  return logprobs
+}

@@ -1,0 +1,75 @@
+// vLLM: Chat Completions with ids in the answer, streaming and not (`return_token_ids`; sampled ids in each chunk, prompt ids in
+// the first). `top_logprobs` must be 0, not absent: without it there are no logprobs. Its tokenizer routes give exact counts.
+
+import type { UpstreamProfile } from './base.js'
+import { finishOf, firstChoice, logprobContentOf, logprobsOf, messageParts, usageOf } from './shared/chat-answer.js'
+import { type ChatRequestRules, decodingFields, promptFields } from './shared/chat-request.js'
+import { chatStreamReader } from './shared/chat-stream.js'
+import { readError } from './shared/errors.js'
+import { countOf, idsOf, malformed, textOf } from './shared/read.js'
+
+const rules: ChatRequestRules = { reasoningKeys: ['reasoning', 'reasoning_content'], parsesArguments: true }
+
+export const vllm: UpstreamProfile = {
+  id: 'vllm',
+  summary: 'vLLM server: token ids and logprobs, streamed live',
+  capturesIds: true,
+  buildRequest(request, options) {
+    const prompt = promptFields(request, rules)
+    return {
+      path: '/v1/chat/completions',
+      headers: { 'x-session-id': options.affinityKey },
+      body: {
+        model: options.model,
+        ...prompt.body,
+        ...decodingFields(request, options, true),
+        logprobs: true,
+        top_logprobs: 0,
+        return_token_ids: true,
+        stream: request.stream,
+        ...(request.stream && { stream_options: { include_usage: true } }),
+      },
+      stream: request.stream,
+      losses: prompt.losses,
+    }
+  },
+  readAnswer(body) {
+    const choice = firstChoice(body)
+    const parts = messageParts(choice)
+    const logprobContent = logprobContentOf(choice)
+    const engineFinish = textOf(choice['finish_reason'])
+    return {
+      ...parts,
+      finish: finishOf(engineFinish, parts.toolCalls.length > 0),
+      engineFinish: engineFinish ?? '',
+      stopSequence: textOf(choice['stop_reason']),
+      usage: usageOf(body['usage']),
+      promptIds: idsOf(body['prompt_token_ids']) ?? idsOf(choice['prompt_token_ids']),
+      sampledIds: idsOf(choice['token_ids']),
+      logprobs: logprobsOf(logprobContent),
+      logprobContent,
+      weightVersion: null,
+    }
+  },
+  streamReader: chatStreamReader,
+  readError,
+  countRequest(request, model, addGenerationPrompt) {
+    return {
+      path: '/tokenize',
+      body: { model, ...promptFields(request, rules).body, add_generation_prompt: addGenerationPrompt },
+    }
+  },
+  readCount(body) {
+    const count = countOf(body['count'])
+    if (count === null) throw malformed('count is missing')
+    return count
+  },
+  readTokens: body => idsOf(body['tokens']),
+  detokenizeRequest: (ids, model) => ({ path: '/detokenize', body: { model, tokens: [...ids] } }),
+  readDetokenized(body) {
+    const text = textOf(body['prompt'])
+    if (text === null) throw malformed('prompt is missing')
+    return text
+  },
+  healthPath: '/health',
+}
