@@ -2,6 +2,8 @@
 // Versioned and checked once, here, at the thread boundary; inside a thread the types are trusted.
 
 import type { CompletionRecord, Delivered, FailedCall } from '../domain/completion.js'
+import { RolloutError } from '../domain/errors.js'
+import { isObject } from '../domain/json.js'
 
 export const FRAME_VERSION = 1
 
@@ -28,3 +30,151 @@ export type AckFrame =
       readonly frameId: number
       readonly reason: 'unknown-session' | 'sealed' | 'malformed'
     }
+
+type Check = (value: unknown) => boolean
+
+const isText: Check = value => typeof value === 'string'
+const isCount: Check = value => Number.isSafeInteger(value) && (value as number) >= 0
+const isTime: Check = value => typeof value === 'number' && Number.isFinite(value)
+const isList: Check = Array.isArray
+const orNull =
+  (check: Check): Check =>
+  value =>
+    value === null || check(value)
+const isNumberOrNull: Check = orNull(value => typeof value === 'number' && Number.isFinite(value))
+const isIds: Check = value => value instanceof Int32Array
+const isDelivered: Check = value => value === 'yes' || value === 'no' || value === 'unknown'
+
+const SAMPLING_CHECKS: Readonly<Record<keyof CompletionRecord['sampling'], Check>> = {
+  temperature: isNumberOrNull,
+  topP: isNumberOrNull,
+  topK: isNumberOrNull,
+  minP: isNumberOrNull,
+  presencePenalty: isNumberOrNull,
+  frequencyPenalty: isNumberOrNull,
+  maxTokens: isNumberOrNull,
+  seed: isNumberOrNull,
+}
+
+const RECORD_CHECKS: Readonly<Record<keyof CompletionRecord, Check>> = {
+  completionId: isText,
+  sessionId: isText,
+  sequence: isCount,
+  attempt: isCount,
+  dialect: isText,
+  modelRequested: isText,
+  modelUsed: isText,
+  upstream: isText,
+  promptIds: orNull(isIds),
+  sampledIds: orNull(isIds),
+  logprobs: orNull(value => value instanceof Float32Array),
+  completionTokens: isCount,
+  promptTokens: isCount,
+  cachedTokens: isCount,
+  finish: isText,
+  engineFinish: isText,
+  notTrainable: orNull(isText),
+  sampling: value => isObject(value) && firstWrong(value, SAMPLING_CHECKS) === null,
+  generationPromptLength: isCount,
+  endTokenId: orNull(isCount),
+  policyVersionStart: orNull(isText),
+  policyVersionEnd: orNull(isText),
+  replica: isText,
+  retryCount: isCount,
+  sideRule: orNull(isText),
+  agentId: orNull(isText),
+  startedAtMs: isTime,
+  finishedAtMs: isTime,
+  firstTokenAtMs: orNull(isTime),
+  request: isObject,
+  response: isObject,
+  originalRequest: isText,
+  losses: isList,
+  rulesApplied: isList,
+}
+
+const FAILED_CHECKS: Readonly<Record<keyof FailedCall, Check>> = {
+  sessionId: isText,
+  sequence: isCount,
+  attempt: isCount,
+  status: isCount,
+  error: isText,
+  abortedTokens: isCount,
+  startedAtMs: isTime,
+  finishedAtMs: isTime,
+}
+
+/** First key of `checks` that `value` breaks, or null. */
+function firstWrong(value: Record<string, unknown>, checks: Readonly<Record<string, Check>>): string | null {
+  for (const [key, check] of Object.entries(checks)) if (!check(value[key])) return key
+  return null
+}
+
+/** `frameId` of the malformed frame where it can be told, so that it can be refused by number; else null. */
+const malformed = (message: string, frameId: number | null): RolloutError =>
+  new RolloutError('WIRE_MALFORMED', `malformed frame: ${message}`, { details: { frameId } })
+
+/** Checks version, kind, fields and lengths. Throws RolloutError WIRE_MALFORMED with `details.frameId` (number or null). */
+export function parseCaptureFrame(value: unknown): CaptureFrame {
+  const { frame, frameId } = parseHead(value)
+  const need = (part: unknown, checks: Readonly<Record<string, Check>>, name: string): void => {
+    if (!isObject(part)) throw malformed(`${name} is missing`, frameId)
+    const wrong = firstWrong(part, checks)
+    if (wrong !== null) throw malformed(`${name}.${wrong} is missing or of another type`, frameId)
+  }
+  switch (frame['kind']) {
+    case 'completion-captured': {
+      need(frame['record'], RECORD_CHECKS, 'record')
+      // Every field was checked just above.
+      const { logprobs, sampledIds } = frame['record'] as unknown as CompletionRecord
+      if (logprobs !== null && logprobs.length !== sampledIds?.length) {
+        throw malformed(`record.logprobs has ${logprobs.length} entries, sampledIds ${sampledIds?.length}`, frameId)
+      }
+      return frame as unknown as CaptureFrame
+    }
+    case 'call-failed':
+      need(frame['failed'], FAILED_CHECKS, 'failed')
+      return frame as unknown as CaptureFrame
+    case 'delivery-known':
+      need(frame, { sessionId: isText, completionId: isText, delivered: isDelivered }, 'frame')
+      return frame as unknown as CaptureFrame
+    default:
+      throw malformed(`kind ${String(frame['kind'])} is unknown`, frameId)
+  }
+}
+
+/** Throws RolloutError WIRE_MALFORMED. */
+export function parseAckFrame(value: unknown): AckFrame {
+  const { frame, frameId } = parseHead(value)
+  if (frame['kind'] === 'frame-acknowledged') return { v: FRAME_VERSION, kind: 'frame-acknowledged', frameId }
+  const reason = frame['reason']
+  if (
+    frame['kind'] === 'frame-refused' &&
+    (reason === 'unknown-session' || reason === 'sealed' || reason === 'malformed')
+  ) {
+    return { v: FRAME_VERSION, kind: 'frame-refused', frameId, reason }
+  }
+  throw malformed(`kind ${String(frame['kind'])} is unknown or its reason is`, frameId)
+}
+
+function parseHead(value: unknown): { frame: Record<string, unknown>; frameId: number } {
+  if (!isObject(value)) throw malformed('not an object', null)
+  const frameId = value['frameId']
+  if (!Number.isSafeInteger(frameId) || (frameId as number) < 0) throw malformed('frameId is no count', null)
+  if (value['v'] !== FRAME_VERSION) {
+    throw malformed(`version ${String(value['v'])}, wanted ${FRAME_VERSION}`, frameId as number)
+  }
+  return { frame: value, frameId: frameId as number }
+}
+
+/** Session that a frame counts against. */
+export function sessionOf(frame: CaptureFrame): string {
+  switch (frame.kind) {
+    case 'completion-captured':
+      return frame.record.sessionId
+    case 'call-failed':
+      return frame.failed.sessionId
+    case 'delivery-known':
+      return frame.sessionId
+  }
+}
