@@ -1,11 +1,16 @@
 // Where a session's commands run. A handle is plain data: each pool task attaches to it anew.
 
+import type { Clock } from '../domain/clock.js'
 import type { RuntimeSpec } from '../domain/task.js'
+
+/** `eval` = the fresh copy for grading. */
+export type RuntimeRole = 'agent' | 'eval'
 
 export interface RuntimeHandle {
   readonly backend: string
   readonly sessionId: string
-  /** Folder of the session on this host, 0700. */
+  readonly role: RuntimeRole
+  /** Folder of the runtime on this host, 0700: the session's own, or `eval_runtime/` in it for the fresh copy. */
   readonly sessionDir: string
   /** Where the agent works: `<sessionDir>/workspace` for `local`. */
   readonly workspaceDir: string
@@ -24,6 +29,8 @@ export interface ExecRequest {
   /** Whole output is appended to these files besides being captured. */
   readonly stdoutPath?: string
   readonly stderrPath?: string
+  /** Both streams, in the order in which they arrive. */
+  readonly combinedPath?: string
 }
 
 export interface ExecResult {
@@ -35,7 +42,10 @@ export interface ExecResult {
   /** Tail of the output, bytes as UTF-8 view; capped. */
   readonly stdout: string
   readonly stderr: string
+  /** Bytes of both streams that the tails leave out. */
   readonly truncatedBytes: number
+  /** Bytes that the output files leave out, because a file reached its cap. */
+  readonly unwrittenBytes: number
   readonly durationMs: number
 }
 
@@ -69,17 +79,32 @@ export interface TeardownReport {
   readonly method: 'proc-scan' | 'process-group'
 }
 
+/** What every runtime gets from the thread it is used in. */
+export interface RuntimeDeps {
+  readonly clock: Clock
+  /** PATH of the service; commands find their programs there. */
+  readonly basePath: string
+  /** Cap of a captured tail, bytes per stream. */
+  readonly outputBytes: number
+  /** Cap of one output file, bytes. */
+  readonly fileBytes: number
+  /** `upload` sources must lie below one of these; empty = anywhere. */
+  readonly sourceRoots: readonly string[]
+}
+
+export type RuntimeFactory = (deps: RuntimeDeps) => RuntimePlugin
+
 export interface RuntimePlugin {
   readonly id: string
   readonly summary: string
-  /** Problems of a spec, each `path: what was wanted`; empty = fine. Called at submit. */
+  /** Problems of a spec; `path` starts in the spec (`prepare[0].target`); empty = fine. Called at submit. */
   check(spec: RuntimeSpec): readonly { readonly path: string; readonly message: string }[]
   /** Makes the folders and starts what must run. `role` eval = fresh copy for grading. */
   create(input: {
     readonly sessionId: string
     readonly sessionDir: string
     readonly spec: RuntimeSpec
-    readonly role: 'agent' | 'eval'
+    readonly role: RuntimeRole
   }): Promise<RuntimeHandle>
   attach(handle: RuntimeHandle): Runtime
   /** Kills everything of the session and proves it; does not remove artifacts. Idempotent. */
