@@ -8,11 +8,12 @@ export interface Step<S, F> {
 }
 
 export interface Machine<S, M, F> {
+  /** Its effects are run at the start. */
   readonly initial: Step<S, F>
   step(state: S, message: M): Step<S, F>
   /** Effects asked for in one scope are cancelled (unsubscribed) when the machine leaves it. */
   scope(state: S): string
-  /** True = the actor stops after this step. */
+  /** True = the actor stops after this step. Its effects are started (a tell is done) and cancelled at once. */
   done?(state: S): boolean
 }
 

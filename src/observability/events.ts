@@ -1,0 +1,30 @@
+// Every event that can be logged, as one table: `key: 'noun-verb'`. A log line names an event from here and nothing else,
+// so that an operator can list what there is to look for. Add yours under a heading of your own.
+
+export const EVENTS = {
+  // actors/system
+  actorStart: 'actor-start',
+  actorStop: 'actor-stop',
+  actorCrash: 'actor-crash',
+  actorRestart: 'actor-restart',
+  actorEscalate: 'actor-escalate',
+  actorDeadlineMiss: 'actor-deadline-miss',
+  effectTeardownFail: 'effect-teardown-fail',
+  signalFail: 'signal-fail',
+  watchCallbackFail: 'watch-callback-fail',
+  deadLetterCount: 'dead-letter-count',
+  systemFail: 'system-fail',
+  systemStop: 'system-stop',
+  linkOpen: 'link-open',
+  linkEnd: 'link-end',
+
+  // actors/threads
+  threadStart: 'thread-start',
+  threadExit: 'thread-exit',
+  threadRestart: 'thread-restart',
+  threadKill: 'thread-kill',
+  threadStartFail: 'thread-start-fail',
+  threadDrainFail: 'thread-drain-fail',
+} as const
+
+export type EventName = (typeof EVENTS)[keyof typeof EVENTS]
