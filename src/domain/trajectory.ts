@@ -1,5 +1,6 @@
 // What a builder makes of a sealed ledger. Typed arrays inside; src/api/encode.ts writes the wire form.
 
+import type { FinishReason } from './conversation.js'
 import type { JsonObject } from './json.js'
 
 export type JoinClass = 'exact' | 'retokenised' | 'rewritten'
@@ -51,7 +52,13 @@ export interface LedgerCounts {
     }
   >
   /** What the reference system's own rule (prompt prefix, then a search for the end token) would have kept. */
-  readonly reference: { readonly traces: number; readonly keptTokens: number; readonly lostTokens: number }
+  readonly reference: {
+    readonly traces: number
+    readonly keptTokens: number
+    readonly lostTokens: number
+    /** Kept, but behind a context the model never saw. */
+    readonly misplacedTokens: number
+  }
 }
 
 export interface TraceCall {
@@ -66,6 +73,16 @@ export interface TraceCall {
   readonly startedAtMs: number
   readonly finishedAtMs: number
   readonly trained: boolean
+  /** Why it is trained nowhere; null when it is trained, here or in another trace. */
+  readonly setAside: SetAsideReason | null
+  readonly finish: FinishReason
+  readonly replica: string
+  readonly promptTokens: number
+  readonly cachedTokens: number
+  readonly firstTokenAtMs: number | null
+  /** Harness's own name of the (sub-)agent; null = main. */
+  readonly agentId: string | null
+  readonly sideRule: string | null
 }
 
 export interface Trace {
@@ -73,6 +90,8 @@ export interface Trace {
   readonly responseIds: Int32Array
   /** 0 or 1, same length as `responseIds`. */
   readonly lossMask: Uint8Array
+  /** The mask as it was built, where the whole session was masked. */
+  readonly discardedLossMask?: Uint8Array
   /** Real where the mask is 1, else 0; never NaN. Same length as `responseIds`. */
   readonly responseLogprobs: Float32Array
   readonly promptMessages: readonly JsonObject[]

@@ -1,0 +1,63 @@
+// Why a call could not be joined to its nearest predecessor: found by comparing the recorded answer with the assistant
+// message in the later request, and where the messages agree, the text the template made of it.
+
+import type { BreakReason } from '../domain/trajectory.js'
+import { type AnswerView, answerOf, argumentsValue, messagesOf, viewOf } from './chat.js'
+import { windowOf } from './joins.js'
+import type { PromptNode } from './prompt-tree.js'
+import type { Call } from './screen.js'
+import type { Asking } from './text-match.js'
+import { hasAt } from './token-hash.js'
+
+/** Reason of the break between `before` and `after`, whose prompt is `node`. */
+export function* findBreakReason(before: Call, after: Call, node: PromptNode): Asking<BreakReason> {
+  const promptKept = hasAt(node.ids, before.prompt, 0)
+  const answer = answerOf(before.record)
+  const messages = messagesOf(after.record)
+  if (!answer || messages.length === 0) return promptKept ? 'unknown' : 'generation_prompt'
+  const replay = messages[messagesOf(before.record).length]
+  if (replay?.['role'] !== 'assistant') return 'history_rewritten'
+  const recorded = viewOf(answer)
+  const difference = compareAnswers(recorded, viewOf(replay))
+  if (difference !== null) return difference
+  const text = yield before.sampled
+  const said =
+    text === null ? null : yield windowOf(node.ids, promptKept ? before.prompt.length : commonStem(before, node), text)
+  if (text === null || said === null) return promptKept ? 'unknown' : 'generation_prompt'
+  if (recorded.reasoning.trim() !== '' && !said.includes(recorded.reasoning.trim())) return 'thinking_stripped'
+  if (!promptKept) return 'generation_prompt'
+  return renderedDifference(text, said, recorded)
+}
+
+const commonStem = (before: Call, node: PromptNode): number =>
+  Math.max(0, Math.min(node.ids.length, before.prompt.length - before.record.generationPromptLength))
+
+/** The gravest difference between a recorded answer and its replay; null = none. */
+export function compareAnswers(recorded: AnswerView, replay: AnswerView): BreakReason | null {
+  const sameSpaceless = (left: string, right: string) => left.replace(/\s+/g, '') === right.replace(/\s+/g, '')
+  const callsEdited =
+    recorded.calls.length !== replay.calls.length ||
+    recorded.calls.some((call, i) => {
+      const other = replay.calls[i]
+      return other?.name !== call.name || argumentsValue(other.arguments) !== argumentsValue(call.arguments)
+    })
+  if (callsEdited || !sameSpaceless(recorded.content, replay.content)) return 'answer_edited'
+  const thinkingGone = recorded.reasoning.trim() !== '' && replay.reasoning.trim() === ''
+  if (thinkingGone) return 'thinking_stripped'
+  if (!sameSpaceless(recorded.reasoning, replay.reasoning)) return 'answer_edited'
+  if (recorded.calls.some((call, i) => call.arguments !== replay.calls[i]?.arguments)) return 'arguments_reserialised'
+  if (recorded.content !== replay.content || recorded.reasoning !== replay.reasoning) return 'whitespace'
+  return null
+}
+
+/** Equal messages, other text: what the template did. `said` may go on beyond the answer. */
+function renderedDifference(text: string, said: string, recorded: AnswerView): BreakReason {
+  let at = 0
+  while (at < text.length && text[at] === said[at]) at++
+  const firstCall = recorded.calls[0]
+  const inCalls = firstCall !== undefined && at > Math.max(0, text.lastIndexOf(firstCall.name, at))
+  const nameAt = firstCall ? text.indexOf(firstCall.name) : -1
+  if (inCalls && nameAt >= 0 && at > nameAt) return 'arguments_reserialised'
+  const spaceless = (value: string) => value.replace(/\s+/g, '')
+  return spaceless(said).startsWith(spaceless(text)) ? 'whitespace' : 'unknown'
+}

@@ -1,0 +1,32 @@
+// The `ledger` object of every result. What must hold: sampled = trained + the sum of what is set aside.
+
+import type { BreakReason, JoinClass, LedgerCounts, SetAsideReason } from '../domain/trajectory.js'
+
+/** Adds `tokens` to `counts[key]`; zero leaves no entry. */
+export function addTo<K extends string>(counts: Partial<Record<K, number>>, key: K, tokens: number): void {
+  if (tokens > 0) counts[key] = (counts[key] ?? 0) + tokens
+}
+
+export function countBy<K extends string>(values: Iterable<K>): Partial<Record<K, number>> {
+  const counts: Partial<Record<K, number>> = {}
+  for (const value of values) addTo(counts, value, 1)
+  return counts
+}
+
+/** sampled - trained - set aside: 0 in every sound ledger. */
+export const unaccountedTokens = ({ tokens }: LedgerCounts): number =>
+  tokens.sampled - tokens.trained - Object.values(tokens.setAside).reduce((sum, n) => sum + n, 0)
+
+const NOTHING = { traces: 0, trainerTokens: 0, trainedTokens: 0, contextIdsDiffering: 0 }
+
+/** Counts of a session without a single call. */
+export const emptyCounts = (): LedgerCounts => ({
+  calls: 0,
+  failedCalls: 0,
+  traces: 0,
+  tokens: { sampled: 0, trained: 0, setAside: {} satisfies Partial<Record<SetAsideReason, number>> },
+  joins: {} satisfies Partial<Record<JoinClass, number>>,
+  breaks: {} satisfies Partial<Record<BreakReason, number>>,
+  alternatives: { faithful: NOTHING, lenient: NOTHING, prompt_prefix: NOTHING },
+  reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },
+})

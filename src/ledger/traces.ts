@@ -1,0 +1,162 @@
+// Paths -> traces: ids, masks, logprobs, messages, spans (design: trajectory.md, section 4). A trace over `maxTokens` keeps
+// its prompt and a causal prefix of the response; what is cut off is counted.
+
+import type { JsonObject } from '../domain/json.js'
+import type { BreakReason, JoinClass, SetAsideReason, Trace, TraceCall } from '../domain/trajectory.js'
+import { answerOf, isLikeAnswer, messagesOf, toolsOf, viewOf } from './chat.js'
+import type { Links, Path } from './forest.js'
+import { findInvalidToolCall } from './invalid-tool-call.js'
+import type { Call } from './screen.js'
+
+export interface TraceInput {
+  readonly path: Path
+  readonly links: Links
+  readonly breaks: ReadonlyMap<Call, BreakReason>
+  /** Why calls of the path are trained nowhere (`per_request` keeps them with mask 0). */
+  readonly untrained: ReadonlyMap<Call, SetAsideReason>
+  /** Longest prompt + response, in tokens; null = no limit. */
+  readonly maxTokens: number | null
+}
+
+export interface BuiltTrace {
+  /** null = nothing trainable is left within `maxTokens`. */
+  readonly trace: Trace | null
+  readonly trainedTokens: number
+  /** Tokens of the path's own trained calls that `maxTokens` cut off. */
+  readonly overLength: number
+}
+
+/** Builds one trace. O(its length). */
+export function buildTrace({ path, links, breaks, untrained, maxTokens }: TraceInput): BuiltTrace {
+  const [first] = path.calls
+  if (!first) return { trace: null, trainedTokens: 0, overLength: 0 }
+  const length = responseLength(path, links)
+  const limit = maxTokens === null ? length : Math.max(0, Math.min(length, maxTokens - first.prompt.length))
+  const responseIds = new Int32Array(length)
+  const lossMask = new Uint8Array(length)
+  const responseLogprobs = new Float32Array(length)
+  const calls: TraceCall[] = []
+  const messages: JsonObject[] = []
+  let at = 0
+  let trainedTokens = 0
+  let overLength = 0
+  let last = first
+  for (const call of path.calls) {
+    const link = links.get(call)
+    const between = call === first || !link ? null : call.prompt.subarray(link.end)
+    const start = at + (between?.length ?? 0)
+    const trained = path.own.has(call) && !untrained.has(call)
+    const fits = Math.max(0, Math.min(call.sampled.length, limit - start))
+    if (trained) {
+      trainedTokens += fits
+      overLength += call.sampled.length - fits
+    }
+    at = start + call.sampled.length
+    if (start >= limit) continue
+    if (between) {
+      responseIds.set(between, start - between.length)
+      messages.push(...messagesBetween(last, call))
+    }
+    responseIds.set(call.sampled, start)
+    if (trained) {
+      lossMask.fill(1, start, at)
+      responseLogprobs.set(call.logprobs, start)
+    }
+    const answer = answerOf(call.record)
+    if (answer) messages.push(answer)
+    const span = [start, Math.min(at, limit)] as const
+    calls.push(traceCall(call, link && call !== first ? link.join : null, span, trained, untrained.get(call) ?? null))
+    last = call
+  }
+  if (maxTokens !== null && trainedTokens === 0 && overLength > 0) return { trace: null, trainedTokens, overLength }
+  const leaf = path.calls.at(-1) ?? first
+  const clipped = limit < length
+  const finishReason = clipped ? 'length' : last.record.finish
+  const invalid = findInvalidToolCall(finishReason, messages)
+  const trace: Trace = {
+    promptIds: first.prompt,
+    responseIds: clipped ? responseIds.slice(0, limit) : responseIds,
+    lossMask: clipped ? lossMask.slice(0, limit) : lossMask,
+    responseLogprobs: clipped ? responseLogprobs.slice(0, limit) : responseLogprobs,
+    promptMessages: messagesOf(first.record),
+    responseMessages: messages,
+    tools: toolsOf(first.record),
+    finishReason,
+    reward: null,
+    agent: leaf.side ? 'side' : leaf.record.agentId === null ? 'main' : 'sub',
+    agentId: leaf.record.agentId,
+    breakReason: breaks.get(first) ?? null,
+    calls,
+    metadata: {
+      ...versionsOf(path.calls),
+      ...(clipped && { clipped: { max_tokens: maxTokens, cut_tokens: length - limit } }),
+      ...(invalid !== null && {
+        training_filter: {
+          masked: false,
+          trainable: true,
+          reason: 'parser_invalid_tool_call',
+          detail: invalid,
+          original_reward: null,
+        },
+      }),
+    },
+  }
+  return { trace, trainedTokens, overLength }
+}
+
+function responseLength(path: Path, links: Links): number {
+  return path.calls.reduce((sum, call, i) => {
+    const link = i > 0 ? links.get(call) : undefined
+    return sum + (link ? call.prompt.length - link.end : 0) + call.sampled.length
+  }, 0)
+}
+
+function traceCall(
+  { record }: Call,
+  join: JoinClass | null,
+  [start, end]: readonly [number, number],
+  trained: boolean,
+  setAside: SetAsideReason | null,
+): TraceCall {
+  return {
+    completionId: record.completionId,
+    join,
+    start,
+    end,
+    policyVersionStart: record.policyVersionStart,
+    policyVersionEnd: record.policyVersionEnd,
+    startedAtMs: record.startedAtMs,
+    finishedAtMs: record.finishedAtMs,
+    trained,
+    setAside,
+    finish: record.finish,
+    replica: record.replica,
+    promptTokens: record.promptTokens,
+    cachedTokens: record.cachedTokens,
+    firstTokenAtMs: record.firstTokenAtMs,
+    agentId: record.agentId,
+    sideRule: record.sideRule,
+  }
+}
+
+/** Messages of `call`'s request that follow the answer of `parent`: after the assistant message that replays it. */
+export function messagesBetween(parent: Call, call: Call): readonly JsonObject[] {
+  const messages = messagesOf(call.record)
+  const expected = messagesOf(parent.record).length
+  if (messages[expected]?.['role'] === 'assistant') return messages.slice(expected + 1)
+  const answer = answerOf(parent.record)
+  if (answer) {
+    const view = viewOf(answer)
+    const at = messages.findLastIndex(message => message['role'] === 'assistant' && isLikeAnswer(view, viewOf(message)))
+    if (at >= 0) return messages.slice(at + 1)
+  }
+  return messages.slice(expected)
+}
+
+/** Policy versions of the calls; differing ones are flagged, never hidden. */
+function versionsOf(calls: readonly Call[]): JsonObject {
+  const versions = new Set(calls.flatMap(({ record }) => [record.policyVersionStart, record.policyVersionEnd]))
+  const known = [...versions].filter(version => version !== null).sort()
+  if (known.length === 0) return {}
+  return { policy_versions: known, mixed_policy_versions: versions.size > 1 }
+}
