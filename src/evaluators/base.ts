@@ -1,5 +1,6 @@
 // run -> reward. An evaluator sees the finished run and, if it asks for one, a fresh runtime.
 
+import type { Clock } from '../domain/clock.js'
 import type { JsonObject } from '../domain/json.js'
 import type { AgentResult, EvaluationResult } from '../domain/session.js'
 import type { EvaluatorSpec, RuntimeSpec } from '../domain/task.js'
@@ -17,11 +18,16 @@ export interface EvaluatorContext {
   readonly runtimeSpec: RuntimeSpec
   /** Agent's runtime, its processes already killed. null when INIT never made one. */
   readonly runtime: Runtime | null
-  /** A fresh copy with `eval_prepare ?? prepare` done; made on first call, once. */
+  /** `refresh_runtime` of the spec, or what stands for it when it is absent: `gradesPatch` of the plugin. */
+  readonly refreshRuntime: boolean
+  /** A fresh copy with `eval_prepare ?? prepare` done; made on first call, once. Throws EVAL_FAILED or EVAL_TIMEOUT. */
   readonly freshRuntime: () => Promise<Runtime>
   /** Environment of evaluation commands; holds no model key or URL. */
   readonly env: Readonly<Record<string, string>>
+  /** Names that the harness leaves in a workspace; kept out of patches (R-59). */
   readonly workspaceLitter: readonly string[]
+  readonly clock: Clock
+  /** For the whole evaluation, milliseconds. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
@@ -31,7 +37,7 @@ export interface EvaluatorPlugin {
   readonly summary: string
   /** Grades a patch: `refresh_runtime` absent means true. */
   readonly gradesPatch: boolean
-  /** Problems of the spec's config. Called at submit. */
+  /** Problems of the spec's config; `path` starts in the config. Called at submit. */
   check(spec: EvaluatorSpec): readonly { readonly path: string; readonly message: string }[]
   /** Throws RolloutError EVAL_FAILED or EVAL_TIMEOUT. */
   evaluate(config: JsonObject, context: EvaluatorContext): Promise<EvaluationResult>

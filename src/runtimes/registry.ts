@@ -20,3 +20,8 @@ export function runtimePlugin(backend: string, deps: RuntimeDeps): RuntimePlugin
     `runtime.backend: wanted one of ${Object.keys(runtimes).join(', ')}, got ${JSON.stringify(backend)}`,
   )
 }
+
+/** Every runtime with the same dependencies: what a task is checked against. */
+export const runtimePlugins = (deps: RuntimeDeps): Readonly<Record<RuntimeId, RuntimePlugin>> => ({
+  local: localRuntime(deps),
+})

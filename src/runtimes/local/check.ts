@@ -10,7 +10,6 @@ export function checkLocalSpec(spec: RuntimeSpec): readonly Problem[] {
   return [
     ...unsupported(spec),
     ...pathProblem('workdir', spec.workdir ?? undefined),
-    ...environmentProblems(spec.env, 'env', 'runtime'),
     ...actionProblems('prepare', spec.prepare),
     ...actionProblems('eval_prepare', spec.eval_prepare ?? []),
   ]
