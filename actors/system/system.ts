@@ -13,6 +13,7 @@ import { createDeadLetters, type DeadLetter, type DeadLetterReason } from './dea
 import { createDispatcher } from './dispatcher.js'
 import { Family } from './family.js'
 import { inspectCell, type SystemInspection } from './inspect.js'
+import { createLinks, type Link, type LinkOptions } from './link.js'
 import type { ActorRef, Address, AnyMessage, Question, ReplyTo } from './ref.js'
 import { createWatches, type WatchCallback } from './watches.js'
 
@@ -48,6 +49,8 @@ export interface ActorSystem {
   watch(ref: ActorRef<never>, callback: WatchCallback): () => void
   /** Stops an actor directly under the guardian, within its own `shutdownMs`. */
   stopActor(ref: ActorRef<never>): Promise<StopReport>
+  /** Links this system to that of another thread. The port is the system's from here on. */
+  connect(options: LinkOptions): Link
   readonly deadLetters$: Observable<DeadLetter>
   inspect(): SystemInspection
   /** In reverse order of start; after `deadlineMs` by force. Afterwards every message is a dead letter. Idempotent. */
@@ -69,7 +72,7 @@ export function createActorSystem({ name, clock, log, onFailure }: ActorSystemOp
   const asks = createAsks(name, crypto.randomUUID().slice(0, 8), clock, refOf)
 
   const deliver = (address: Address, message: AnyMessage): void => {
-    if (address.system !== name) undeliverable(address, message, 'unknown-address')
+    if (address.system !== name) links.tell(address, message)
     else if (isAskPath(address.path)) {
       if (!asks.reply(address.path, message)) undeliverable(address, message, 'late-reply')
     } else {
@@ -82,22 +85,45 @@ export function createActorSystem({ name, clock, log, onFailure }: ActorSystemOp
   const undeliverable = (address: Address, message: AnyMessage, reason: DeadLetterReason): void => {
     deadLetters.publish({ reason, type: message.type, address })
     const { replyTo } = message as { replyTo?: ActorRef<never> }
+    // The asker is told at once: of a question that was not taken, and of a reply that cannot travel.
     if (replyTo !== undefined && isAskPath(replyTo.address.path)) {
       failAsk(replyTo.address, refusal(address, message.type, reason))
     }
+    if (reason === 'unserialisable' && isAskPath(address.path)) failAsk(address, refusal(address, message.type, reason))
   }
 
   const failAsk = (address: Address, error: ErrorData): void => {
     if (address.system === name) asks.fail(address.path, error)
+    else links.failAsk(address, error)
   }
 
   const watch = (target: Address, callback: WatchCallback): (() => void) => {
-    const entry = watches.add(target, callback)
-    if (target.system !== name || !cells.has(target.path)) {
-      queueMicrotask(() => watches.ended(target, 'unknown-address'))
+    const { isFirst, remove } = watches.add(target, callback)
+    const isLocal = target.system === name
+    if (!isLocal && isFirst) links.watch(target)
+    if (isLocal && !cells.has(target.path)) queueMicrotask(() => watches.ended(target, 'unknown-address'))
+    return () => {
+      if (remove() && !isLocal) links.unwatch(target)
     }
-    return entry.remove
   }
+
+  const links = createLinks({
+    system: name,
+    log,
+    refOf,
+    hasActor: path => cells.has(path),
+    deliver,
+    failAsk: asks.fail,
+    undeliverable,
+    terminated(target, reason) {
+      asks.targetEnded(target)
+      watches.ended(target, reason)
+    },
+    systemEnded(system) {
+      asks.systemEnded(system)
+      watches.systemEnded(system, 'thread-died')
+    },
+  })
 
   const kernel: Kernel = {
     system: name,
@@ -110,6 +136,7 @@ export function createActorSystem({ name, clock, log, onFailure }: ActorSystemOp
       if (cells.get(cell.address.path) === cell) cells.delete(cell.address.path)
       asks.targetEnded(cell.address)
       watches.ended(cell.address, reason)
+      links.ended(cell.address, reason)
     },
     undeliverable,
     ask: asks.ask,
@@ -131,6 +158,7 @@ export function createActorSystem({ name, clock, log, onFailure }: ActorSystemOp
     const missed = inTime ? await work : [...cells.values()].map(cell => cell.address)
     stopped = true
     asks.failAll({ code: 'ACTOR_DEAD', message: `actor system ${name} has stopped` })
+    links.endAll()
     log.debug(EVENTS.systemStop, { system: name, missed: missed.map(addressKey) })
     deadLetters.complete()
     return { missed }
@@ -155,6 +183,7 @@ export function createActorSystem({ name, clock, log, onFailure }: ActorSystemOp
       if (cell === undefined || address.system !== name) return { missed: [] }
       return { missed: await cell.stop('stopped', Number.POSITIVE_INFINITY) }
     },
+    connect: links.connect,
     deadLetters$: deadLetters.deadLetters$,
     inspect: () => ({
       name,
@@ -162,7 +191,7 @@ export function createActorSystem({ name, clock, log, onFailure }: ActorSystemOp
       deadLetters: deadLetters.counts(),
       asks: asks.pending(),
       watches: watches.size(),
-      links: [],
+      links: links.peers(),
     }),
     stop(deadlineMs) {
       stopping ??= stop(deadlineMs)

@@ -17,6 +17,7 @@ export const EVENTS = {
   systemStop: 'system-stop',
   linkOpen: 'link-open',
   linkEnd: 'link-end',
+  linkSendFail: 'link-send-fail',
 
   // actors/threads
   threadStart: 'thread-start',
