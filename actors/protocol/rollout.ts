@@ -4,6 +4,7 @@ import type { ErrorData } from '../../src/domain/errors.js'
 import type { SessionResult, SessionStatus } from '../../src/domain/session.js'
 import type { TaskRequest } from '../../src/domain/task.js'
 import type { ActorRef } from '../system/ref.js'
+import type { DeliveryReport } from './callback.js'
 import type { SessionReport } from './session.js'
 import type { StagesReport } from './stages.js'
 
@@ -11,8 +12,11 @@ export type TaskState = 'running' | 'completed' | 'failed' | 'cancelling' | 'can
 
 export interface TaskView {
   readonly taskId: string
+  /** From 1; a terminal id that is submitted again starts the next one. */
+  readonly generation: number
   readonly status: TaskState
-  readonly request: TaskRequest
+  /** null = the task was cancelled before it was submitted. */
+  readonly request: TaskRequest | null
   readonly totalSessions: number
   /** In sample order; only sessions that ended. */
   readonly results: readonly SessionResult[]
@@ -23,7 +27,14 @@ export interface TaskView {
     readonly calls: number
     readonly sampledTokens: number
   }[]
+  /** In the order of `results`; only those that were written. */
   readonly resultPaths: readonly string[]
+  /** null = the task has no callback, or has not ended. */
+  readonly delivery: {
+    readonly state: 'pending' | 'delivered' | 'undelivered'
+    readonly attempts: number
+    readonly error: string | null
+  } | null
   readonly createdAtMs: number
   readonly updatedAtMs: number
 }
@@ -36,7 +47,13 @@ export type TaskReply = { readonly type: 'task-found'; readonly task: TaskView }
 
 export type RolloutMessage =
   | { readonly type: 'task-submit-requested'; readonly request: TaskRequest; readonly replyTo: ActorRef<SubmitReply> }
-  | { readonly type: 'task-requested'; readonly taskId: string; readonly replyTo: ActorRef<TaskReply> }
+  /** `generation` null = the newest. */
+  | {
+      readonly type: 'task-requested'
+      readonly taskId: string
+      readonly generation: number | null
+      readonly replyTo: ActorRef<TaskReply>
+    }
   /** Replies once every session of the task has ended. */
   | {
       readonly type: 'task-cancel-requested'
@@ -45,12 +62,19 @@ export type RolloutMessage =
       readonly replyTo: ActorRef<TaskReply>
     }
   | { readonly type: 'tasks-requested'; readonly replyTo: ActorRef<TaskList> }
+  /** Refuses further tasks and gives up sessions that have not begun; those that have go on to their end. */
   | { readonly type: 'drain-rollout' }
+  /** Cancels every live task. */
+  | { readonly type: 'cancel-all-tasks'; readonly reason: string }
+  | DeliveryReport
   | SessionReport
   | StagesReport
 
 export interface TaskList {
   readonly type: 'task-list'
   readonly tasks: readonly { readonly taskId: string; readonly status: TaskState }[]
+  /** Sessions whose result is not published yet, queued ones included. */
   readonly pendingSessions: number
+  /** Of them, those that have begun. */
+  readonly activeSessions: number
 }

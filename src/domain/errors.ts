@@ -17,6 +17,18 @@ export const ERROR_CODES = {
   TASK_CONFLICT: { meaning: 'another task with this id is live', retryable: false, status: 409, actor: 'task author' },
   TASK_UNKNOWN: { meaning: 'no task has this id', retryable: false, status: 404, actor: 'task author' },
   TASK_QUEUE_FULL: { meaning: 'limits.queuedSessions is reached', retryable: true, status: 429, actor: 'operator' },
+  TASK_UNAUTHENTICATED: {
+    meaning: 'the control token is missing or wrong',
+    retryable: false,
+    status: 401,
+    actor: 'operator',
+  },
+  SERVICE_STOPPING: {
+    meaning: 'the service drains and takes no tasks',
+    retryable: true,
+    status: 503,
+    actor: 'operator',
+  },
   DIALECT_INVALID_REQUEST: {
     meaning: 'the harness sent a request its API refuses',
     retryable: false,

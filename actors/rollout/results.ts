@@ -1,0 +1,127 @@
+// Results as rollout hands them on: its own three timings stamped, sessions that gave none given one, early-stopped ones emptied.
+
+import type { SessionResult, SessionSpec } from '../../src/domain/session.js'
+import type { LedgerCounts, Trajectory } from '../../src/domain/trajectory.js'
+import type { Substitute } from './state.js'
+
+type SpecPart = Pick<SessionSpec, 'sessionId' | 'taskId' | 'sampleIndex' | 'metadata' | 'builder'>
+
+/** Counts towards early stop: COMPLETED, and some trace has a prompt, a response and a trained token with its logprob (contract 4.9, A-29). */
+export const isUsable = (result: SessionResult): boolean =>
+  result.status === 'COMPLETED' &&
+  result.trajectory.traces.some(
+    trace =>
+      trace.promptIds.length > 0 &&
+      trace.responseIds.length > 0 &&
+      trace.responseLogprobs.length === trace.responseIds.length &&
+      trace.lossMask.some(bit => bit !== 0),
+  )
+
+export interface Marks {
+  readonly nodeId: string
+  readonly createdAtMs: number
+  readonly dispatchedAtMs: number | null
+  readonly nowMs: number
+}
+
+/** The result to publish. `result` null = the session gave none, then `substitute` says why. */
+export function finalResult(
+  spec: SpecPart,
+  result: SessionResult | null,
+  substitute: Substitute | null,
+  marks: Marks,
+): SessionResult {
+  const base = result ?? unstarted(spec, substitute, marks.nodeId)
+  const cut = substitute?.kind === 'early-stop' ? earlyStopped(base, substitute, marks) : base
+  const dispatched = marks.dispatchedAtMs ?? marks.nowMs
+  return {
+    ...cut,
+    timing: {
+      ...cut.timing,
+      rollout_dispatch_ms: Math.max(0, dispatched - marks.createdAtMs),
+      rollout_result_wait_ms: Math.max(0, marks.nowMs - dispatched),
+      rollout_pipeline_e2e_ms: Math.max(0, marks.nowMs - marks.createdAtMs),
+    },
+  }
+}
+
+function unstarted(spec: SpecPart, substitute: Substitute | null, nodeId: string): SessionResult {
+  const error = errorOf(substitute)
+  const ours = substitute?.kind === 'crashed' || substitute?.kind === 'stopping'
+  return {
+    sessionId: spec.sessionId,
+    taskId: spec.taskId,
+    sampleIndex: spec.sampleIndex,
+    status: 'ERROR',
+    trajectory: emptyTrajectory(spec.builder.strategy, error),
+    agentResult: null,
+    evaluation: null,
+    timing: {},
+    nodeId,
+    error,
+    failureClass: ours ? 'infrastructure' : null,
+    truncated: null,
+    metadata: spec.metadata,
+  }
+}
+
+function errorOf(substitute: Substitute | null): string {
+  switch (substitute?.kind) {
+    case 'stopping':
+      return 'the service stopped before the session began'
+    case 'crashed':
+      return substitute.error
+    default:
+      return 'session cancelled'
+  }
+}
+
+/** The group had enough: no traces, status ERROR, and the reason in both metadata. What was sampled stays in the ledger, set aside. */
+function earlyStopped(
+  result: SessionResult,
+  { minimum, usable }: Extract<Substitute, { kind: 'early-stop' }>,
+  { createdAtMs, nowMs }: Marks,
+): SessionResult {
+  const flags = {
+    early_stop_cancelled: true,
+    fully_masked: true,
+    reason: 'minimum_usable_sessions_reached',
+    early_stop_min_usable_sessions: minimum,
+    usable_sessions: usable,
+    elapsed_ms: Math.max(0, nowMs - createdAtMs),
+  }
+  const { trajectory } = result
+  const { tokens } = trajectory.ledger
+  const setAside = { ...tokens.setAside }
+  if (tokens.trained > 0) setAside.session_error = (setAside.session_error ?? 0) + tokens.trained
+  return {
+    ...result,
+    status: 'ERROR',
+    error: 'session cancelled',
+    failureClass: null,
+    trajectory: {
+      ...trajectory,
+      status: 'ERROR',
+      error: 'session cancelled',
+      traces: [],
+      ledger: { ...trajectory.ledger, traces: 0, tokens: { sampled: tokens.sampled, trained: 0, setAside } },
+      metadata: { ...trajectory.metadata, ...flags },
+    },
+    metadata: { ...result.metadata, ...flags },
+  }
+}
+
+function emptyTrajectory(builder: string, error: string): Trajectory {
+  const none = { traces: 0, trainerTokens: 0, trainedTokens: 0, contextIdsDiffering: 0 }
+  const ledger: LedgerCounts = {
+    calls: 0,
+    failedCalls: 0,
+    traces: 0,
+    tokens: { sampled: 0, trained: 0, setAside: {} },
+    joins: {},
+    breaks: {},
+    alternatives: { faithful: none, lenient: none, prompt_prefix: none },
+    reference: { traces: 0, keptTokens: 0, lostTokens: 0 },
+  }
+  return { status: 'ERROR', error, builder, traces: [], ledger, recordCount: 0, metadata: {} }
+}

@@ -1,0 +1,117 @@
+// Steps that several parts of the rollout machine take: giving up what waits, storing a result, ending a task. Pure.
+
+import type { SessionResult } from '../../src/domain/session.js'
+import type { Step } from '../system/machine.js'
+import { sampleMetadata, sessionSpec } from './expand.js'
+import type { RolloutEffect, RolloutState, Substitute, TaskEntry } from './state.js'
+import { taskCompleted, taskView, withEntry, withoutEntry, withTask } from './tasks.js'
+
+export type RolloutStep = Step<RolloutState, RolloutEffect>
+
+export const just = (state: RolloutState, ...effects: readonly RolloutEffect[]): RolloutStep => ({ state, effects })
+
+/** Goes on from `first`, keeping its effects. */
+export function then(first: RolloutStep, next: (state: RolloutState) => RolloutStep): RolloutStep {
+  const second = next(first.state)
+  return { state: second.state, effects: [...first.effects, ...second.effects] }
+}
+
+/** Cancels of the sessions whose actor runs. */
+export const cancelActive = (task: TaskEntry, reason: string): readonly RolloutEffect[] =>
+  task.sessions
+    .filter(session => session.phase === 'active')
+    .map(session => ({ type: 'cancel-session', sessionId: session.sessionId, reason }))
+
+/** Resolves the sessions of a task that never began. */
+export function giveUpQueued(state: RolloutState, taskId: string, substitute: Substitute, write: boolean): RolloutStep {
+  const task = state.live.get(taskId)
+  if (!task) return just(state)
+  const waiting = task.sessions.flatMap((session, index) => (session.phase === 'queued' ? [index] : []))
+  if (waiting.length === 0) return just(state)
+  const next: TaskEntry = {
+    ...task,
+    next: task.sessions.length,
+    sessions: task.sessions.map(session => (session.phase === 'queued' ? { ...session, phase: 'storing' } : session)),
+  }
+  return just(
+    { ...withTask(state, next), queued: state.queued - waiting.length },
+    ...waiting.map(index => ({ ...storeEffect(next, index, null, substitute), write })),
+  )
+}
+
+export function storeEffect(
+  task: TaskEntry,
+  index: number,
+  result: SessionResult | null,
+  substitute: Substitute | null,
+): RolloutEffect & { type: 'store-result' } {
+  const { request, createdAtMs } = task
+  const { sessionId, dispatchedAtMs } = task.sessions[index] ?? { sessionId: '', dispatchedAtMs: null }
+  const { taskId, sessionId: id } = sessionSpec(request, task.runtime, sessionId, index)
+  return {
+    type: 'store-result',
+    spec: {
+      taskId,
+      sessionId: id,
+      sampleIndex: index,
+      builder: request.builder,
+      metadata: sampleMetadata(request, index),
+    },
+    result,
+    substitute,
+    createdAtMs,
+    dispatchedAtMs,
+    write: true,
+  }
+}
+
+/** Moves the task to the ended ones once its last session is resolved. */
+export function endIfDone(state: RolloutState, taskId: string): RolloutStep {
+  const task = state.live.get(taskId)
+  if (!task || task.sessions.some(session => session.phase !== 'done')) return just(state)
+  const url = task.request.callback_url
+  const done: TaskEntry = {
+    ...task,
+    status: task.status === 'cancelling' ? 'cancelled' : 'completed',
+    waiters: [],
+    delivery: url === null ? null : { state: 'pending', attempts: 0, error: null },
+  }
+  const live = withoutEntry(state.live, taskId)
+  const kept = retain(
+    {
+      ...state,
+      live,
+      served: live.size === 0 ? new Map() : state.served,
+      ended: withEntry(withoutEntry(state.ended, taskId), taskId, [...(state.ended.get(taskId) ?? []), done]),
+      retained: state.retained + done.sessions.length,
+    },
+    task.updatedAtMs,
+  )
+  const view = taskView(done)
+  return just(
+    kept,
+    taskCompleted(done),
+    ...task.waiters.map(
+      (replyTo): RolloutEffect => ({ type: 'reply-task', replyTo, reply: { type: 'task-found', task: view } }),
+    ),
+    ...(url !== null && task.deliveryId !== null
+      ? [{ type: 'deliver', task: view, url, deliveryId: task.deliveryId } as const]
+      : []),
+  )
+}
+
+/** Lets the oldest ended tasks go when there are too many or they are too old; never one whose delivery is still pending. */
+function retain(state: RolloutState, nowMs: number): RolloutState {
+  const { retainedSessions, retainedMs } = state.settings
+  const kept = new Map(state.ended)
+  let retained = state.retained
+  for (const [taskId, generations] of state.ended) {
+    const newest = generations.at(-1)
+    const old = newest !== undefined && newest.updatedAtMs + retainedMs <= nowMs
+    if (retained <= retainedSessions && !old) break
+    if (generations.some(task => task.delivery?.state === 'pending')) continue
+    kept.delete(taskId)
+    retained -= generations.reduce((total, task) => total + task.sessions.length, 0)
+  }
+  return { ...state, ended: kept, retained }
+}
