@@ -92,7 +92,6 @@ function step(state: RolloutState, message: RolloutInput): RolloutStep {
     case 'effect-failed':
       return just(state, {
         type: 'warn',
-        event: 'rollout-effect-failed',
         fields: { effect: message.effect, code: message.error.code, error: message.error.message },
       })
     default:

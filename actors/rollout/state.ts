@@ -141,7 +141,7 @@ export type RolloutEffect =
   | { readonly type: 'reply-submit'; readonly replyTo: ActorRef<SubmitReply>; readonly reply: SubmitReply }
   | { readonly type: 'reply-task'; readonly replyTo: ActorRef<TaskReply>; readonly reply: TaskReply }
   | { readonly type: 'reply-list'; readonly replyTo: ActorRef<TaskList>; readonly reply: TaskList }
-  | { readonly type: 'warn'; readonly event: string; readonly fields: Readonly<Record<string, string>> }
+  | { readonly type: 'warn'; readonly fields: Readonly<Record<string, string>> }
 
 export const initialState = (settings: RolloutSettings): RolloutState => ({
   settings,

@@ -26,6 +26,17 @@ export const EVENTS = {
   threadKill: 'thread-kill',
   threadStartFail: 'thread-start-fail',
   threadDrainFail: 'thread-drain-fail',
+
+  // actors/rollout, callback, control, service
+  rolloutEffectFail: 'rollout-effect-fail',
+  resultWriteFail: 'result-write-fail',
+  callbackAttemptFail: 'callback-attempt-fail',
+  callbackGiveUp: 'callback-give-up',
+  controlListen: 'control-listen',
+  controlRequestFail: 'control-request-fail',
+  serviceReady: 'service-ready',
+  serviceDrain: 'service-drain',
+  serviceStop: 'service-stop',
 } as const
 
 export type EventName = (typeof EVENTS)[keyof typeof EVENTS]

@@ -1,0 +1,66 @@
+// Tasks as the contract writes them (3.6): TaskStatus for GET and DELETE, TaskResult for the callback. Extra fields are allowed (W-3).
+
+import type { JsonObject } from '../domain/json.js'
+import type { SessionResult } from '../domain/session.js'
+
+/** What is needed of a task. */
+export interface TaskSnapshot {
+  readonly taskId: string
+  readonly generation: number
+  readonly status: string
+  readonly totalSessions: number
+  /** In sample order; only sessions that ended. */
+  readonly results: readonly SessionResult[]
+  readonly resultPaths: readonly string[]
+  readonly sessions: readonly {
+    readonly sessionId: string
+    readonly sampleIndex: number
+    readonly status: string
+    readonly calls: number
+    readonly sampledTokens: number
+  }[]
+  readonly delivery: { readonly state: string; readonly attempts: number; readonly error: string | null } | null
+  readonly createdAtMs: number
+  readonly updatedAtMs: number
+}
+
+export type EncodeResult = (result: SessionResult) => JsonObject
+
+/** Body of the trainer's callback. */
+export const taskResultJson = (task: TaskSnapshot, encode: EncodeResult): JsonObject => ({
+  task_id: task.taskId,
+  status: task.status,
+  results: task.results.map(encode),
+  result_paths: task.resultPaths,
+})
+
+export const taskStatusJson = (task: TaskSnapshot, encode: EncodeResult): JsonObject => ({
+  task_id: task.taskId,
+  status: task.status,
+  total_sessions: task.totalSessions,
+  completed_sessions: task.results.length,
+  results: task.results.map(encode),
+  result_paths: task.resultPaths,
+  generation: task.generation,
+  status_counts: statusCounts(task),
+  sessions: task.sessions.map(session => ({
+    session_id: session.sessionId,
+    sample_index: session.sampleIndex,
+    status: session.status,
+    calls: session.calls,
+    sampled_tokens: session.sampledTokens,
+  })),
+  delivery: task.delivery,
+  created_at: isoTime(task.createdAtMs),
+  updated_at: isoTime(task.updatedAtMs),
+})
+
+/** Sessions per status, so that a task that "completed" with errors alone can be told. */
+function statusCounts(task: TaskSnapshot): JsonObject {
+  const counts: Record<string, number> = {}
+  for (const { status } of task.sessions) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+/** ISO 8601 in UTC; null for 0 = never. */
+const isoTime = (ms: number): string | null => (ms === 0 ? null : new Date(ms).toISOString())
