@@ -1,7 +1,8 @@
 // Results as rollout hands them on: its own three timings stamped, sessions that gave none given one, early-stopped ones emptied.
 
 import type { SessionResult, SessionSpec } from '../../src/domain/session.js'
-import type { LedgerCounts, Trajectory } from '../../src/domain/trajectory.js'
+import type { Trajectory } from '../../src/domain/trajectory.js'
+import { emptyCounts } from '../../src/ledger/counts.js'
 import type { Substitute } from './state.js'
 
 type SpecPart = Pick<SessionSpec, 'sessionId' | 'taskId' | 'sampleIndex' | 'metadata' | 'builder'>
@@ -111,17 +112,12 @@ function earlyStopped(
   }
 }
 
-function emptyTrajectory(builder: string, error: string): Trajectory {
-  const none = { traces: 0, trainerTokens: 0, trainedTokens: 0, contextIdsDiffering: 0 }
-  const ledger: LedgerCounts = {
-    calls: 0,
-    failedCalls: 0,
-    traces: 0,
-    tokens: { sampled: 0, trained: 0, setAside: {} },
-    joins: {},
-    breaks: {},
-    alternatives: { faithful: none, lenient: none, prompt_prefix: none },
-    reference: { traces: 0, keptTokens: 0, lostTokens: 0 },
-  }
-  return { status: 'ERROR', error, builder, traces: [], ledger, recordCount: 0, metadata: {} }
-}
+const emptyTrajectory = (builder: string, error: string): Trajectory => ({
+  status: 'ERROR',
+  error,
+  builder,
+  traces: [],
+  ledger: emptyCounts(),
+  recordCount: 0,
+  metadata: {},
+})
