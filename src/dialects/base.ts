@@ -3,12 +3,13 @@
 import type { CanonicalEvent, CanonicalRequest, CanonicalResponse, DialectId } from '../domain/conversation.js'
 import type { JsonObject } from '../domain/json.js'
 
-/** What a path means. `count` answers a template-exact token count without generating; `models` lists names. */
-export type DialectOperation = 'generate' | 'count' | 'models' | 'model'
+/** What a path means. `count` answers a template-exact token count without generating; `models` lists names, `model` describes the one in
+ * `RouteMatch.model`; `hello` is a reachability probe without a key, answered 200 with an empty body. */
+export type DialectOperation = 'generate' | 'count' | 'models' | 'model' | 'hello'
 
 export interface RouteMatch {
   readonly operation: DialectOperation
-  /** Model named in the path (Google), else null. */
+  /** Model named in the path (Google; `model` of every dialect), else null. */
   readonly model: string | null
   /** Stream asked for by the path (Google), else null. */
   readonly stream: boolean | null
@@ -53,7 +54,7 @@ export interface Dialect {
   streamEncoder(request: CanonicalRequest): StreamEncoder
   /** Frame that keeps a waiting client alive, or null where none is tolerated (Gemini). Raw bytes as text. */
   readonly keepAlive: string | null
-  /** Content type of a stream: SSE, or JSON array for Google without `alt=sse`. */
+  /** Body of the answer to a `count` route. */
   countResponse(tokens: number): JsonObject
   modelsResponse(names: readonly string[], one: string | null): JsonObject
   /** Error body in this dialect's own shape, for any status. `code` e.g. context_length_exceeded. */

@@ -80,6 +80,9 @@ export interface CanonicalRequest {
   /** undefined = template default. */
   readonly enableThinking?: boolean
   readonly losses: readonly Loss[]
+  /** Named rules by which the decoder wrote something else than the harness sent (billing line stripped, notice folded ...); they go to
+   * `CompletionRecord.rulesApplied`. Absent = none. */
+  readonly rules?: readonly string[]
   /** What the dialect's encoder needs to answer in the harness's own shape (wants usage, wants logprobs, kinds and namespaces of tools ...). Plain data; only the dialect reads it. */
   readonly echo: JsonObject
 }

@@ -1,0 +1,145 @@
+// Reads a Responses request into the canonical form; input items are read in input.ts, tools in tools.ts. A request that leans on stored
+// state (`previous_response_id`, `conversation`, `prompt`, `background`) is refused by name: ignoring it would answer without the history.
+
+import type { CanonicalRequest, RequestedSampling } from '../../domain/conversation.js'
+import type { JsonObject } from '../../domain/json.js'
+import type { RouteMatch } from '../base.js'
+import { unknownKeys } from '../shared/content.js'
+import {
+  arrayField,
+  asObject,
+  at,
+  booleanField,
+  integerField,
+  numberField,
+  objectField,
+  oneOf,
+  refuse,
+  refuseUnsupported,
+  requiredString,
+  stringField,
+} from '../shared/fields.js'
+import { createHistory, type History } from '../shared/history.js'
+import { readToolChoice } from '../shared/openai-tools.js'
+import { readInput } from './input.js'
+import { echoNames, engineName, readTools } from './tools.js'
+
+/** Carried, the gateway's own, or without effect on prompt and sampling. */
+const KNOWN = new Set(
+  'model input instructions tools tool_choice parallel_tool_calls stream stream_options temperature top_p max_output_tokens reasoning text include store prompt_cache_key prompt_cache_retention client_metadata metadata user safety_identifier service_tier truncation top_logprobs previous_response_id conversation prompt background n _proxy_session_id'.split(
+    ' ',
+  ),
+)
+
+const STORED = ['previous_response_id', 'conversation', 'prompt'] as const
+
+/** Throws DIALECT_INVALID_REQUEST. */
+export function decodeResponsesRequest(body: JsonObject, _route: RouteMatch): CanonicalRequest {
+  for (const key of STORED) {
+    if (body[key] !== undefined && body[key] !== null) {
+      refuseUnsupported(key, 'no state is stored between requests: send the whole history in input')
+    }
+  }
+  if (booleanField(body, 'background') === true) refuseUnsupported('background', 'wanted false: answers are not stored')
+  const n = integerField(body, 'n') ?? 1
+  if (n !== 1) refuseUnsupported('n', `wanted 1, got ${n}: one call gives one answer`)
+  const history = createHistory()
+  history.system(stringField(body, 'instructions') ?? '')
+  const items = inputItems(body)
+  const { tools, names } = readTools(
+    [{ items: arrayField(body, 'tools') ?? [], path: 'tools' }, ...additionalTools(items)],
+    history,
+  )
+  readInput(items, names, history)
+  const reasoning = objectField(body, 'reasoning') ?? {}
+  const effort = stringField(reasoning, 'effort', 'reasoning')
+  const text = objectField(body, 'text') ?? {}
+  const format = readFormat(objectField(text, 'format', 'text'), history)
+  if (stringField(text, 'verbosity', 'text') !== undefined) history.loss('text.verbosity', 'not carried to the engine')
+  const parallel = booleanField(body, 'parallel_tool_calls')
+  const choice = readToolChoice(body['tool_choice'], (name, namespace) => engineName(name, namespace, names))
+  for (const { path, reason } of unknownKeys(body, KNOWN)) history.loss(path, reason)
+  const { messages, rules, losses } = history.finish()
+  const sampling = readSampling(body)
+  return {
+    dialect: 'openai_responses',
+    model: stringField(body, 'model') ?? 'unknown',
+    messages,
+    tools,
+    ...(tools.length > 0 && choice && { toolChoice: choice }),
+    ...(tools.length > 0 && parallel !== undefined && { parallelToolCalls: parallel }),
+    sampling,
+    stream: booleanField(body, 'stream') ?? false,
+    ...(format && { responseFormat: format }),
+    ...(effort !== undefined && effort !== 'none' && { reasoningEffort: effort }),
+    ...(effort !== undefined && { enableThinking: effort !== 'none' }),
+    losses,
+    rules,
+    echo: {
+      tools: echoNames(names),
+      encrypted: (arrayField(body, 'include') ?? []).includes('reasoning.encrypted_content'),
+      maxOutputTokens: sampling.maxTokens,
+      temperature: sampling.temperature,
+      topP: sampling.topP,
+      effort,
+      summary: stringField(reasoning, 'summary', 'reasoning'),
+      format: objectField(text, 'format', 'text'),
+      parallelToolCalls: parallel,
+      toolChoice: body['tool_choice'] ?? undefined,
+    },
+  }
+}
+
+/** `input` as a list of items; a string is one user message. */
+function inputItems(body: JsonObject): readonly JsonObject[] {
+  const input = body['input']
+  if (typeof input === 'string' && input !== '') return [{ type: 'message', role: 'user', content: input }]
+  if (!Array.isArray(input) || input.length === 0) return refuse('input', 'a string or a non-empty array', input)
+  return input.map((item, index) => asObject(item, at('input', index)))
+}
+
+function additionalTools(items: readonly JsonObject[]): { items: readonly unknown[]; path: string }[] {
+  return items.flatMap((item, index) => {
+    const path = at('input', index)
+    return item['type'] === 'additional_tools'
+      ? [{ items: arrayField(item, 'tools', path) ?? [], path: at(path, 'tools') }]
+      : []
+  })
+}
+
+/** Responses writes the schema flat, Chat nested (case responses-request-12). */
+function readFormat(format: JsonObject | undefined, history: History): JsonObject | undefined {
+  if (format === undefined) return undefined
+  const path = 'text.format'
+  switch (format['type']) {
+    case 'text':
+      return undefined
+    case 'json_object':
+      return { type: 'json_object' }
+    case 'json_schema': {
+      const schema = objectField(format, 'schema', path)
+      const strict = booleanField(format, 'strict', path)
+      const name = requiredString(format, 'name', path)
+      return {
+        type: 'json_schema',
+        json_schema: { name, ...(schema && { schema }), ...(strict !== undefined && { strict }) },
+      }
+    }
+    case 'grammar':
+      history.loss(path, 'a grammar is not carried to the engine')
+      return undefined
+    default:
+      return refuse(at(path, 'type'), oneOf(['text', 'json_object', 'json_schema']), format['type'])
+  }
+}
+
+function readSampling(body: JsonObject): RequestedSampling {
+  const temperature = numberField(body, 'temperature')
+  const topP = numberField(body, 'top_p')
+  const maxTokens = integerField(body, 'max_output_tokens')
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(maxTokens !== undefined && { maxTokens }),
+  }
+}
