@@ -173,6 +173,7 @@ function emptyTrajectory(state: SessionState, error: string | null, reason: SetA
     joins: {},
     breaks: {},
     alternatives: { faithful: nothing, lenient: nothing, prompt_prefix: nothing },
+    perRequest: { traces: 0, trainerTokens: 0 },
     reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },
   }
   const status = state.verdict?.kind === 'timeout' && !state.cancelled ? 'TIMEOUT' : 'ERROR'

@@ -8,7 +8,7 @@ import { withTexts } from '../ledger/decode.js'
 import { reconstruct } from '../ledger/reconstruct.js'
 import { perCallTrajectory } from '../ledger/trajectory.js'
 import type { BuilderContext, BuilderPlugin } from './base.js'
-import { problemsOf, settingsOf } from './settings.js'
+import { problemsOf, settingsOf } from './shared/settings.js'
 
 const settings = z.strictObject({
   train_side_calls: z.boolean().default(false),

@@ -8,7 +8,7 @@ import { withTexts } from '../ledger/decode.js'
 import { reconstruct } from '../ledger/reconstruct.js'
 import { mergedTrajectory } from '../ledger/trajectory.js'
 import type { BuilderContext, BuilderPlugin } from './base.js'
-import { problemsOf, settingsOf } from './settings.js'
+import { problemsOf, settingsOf } from './shared/settings.js'
 
 const settings = z.strictObject({
   /** `faithful` joins exact and re-tokenised answers; `lenient` also other white space; `prompt_prefix` whenever the prompt is a prefix. */

@@ -51,6 +51,8 @@ export interface LedgerCounts {
       readonly contextIdsDiffering: number
     }
   >
+  /** What one trace a call would send: every prompt again with each answer. */
+  readonly perRequest: { readonly traces: number; readonly trainerTokens: number }
   /** What the reference system's own rule (prompt prefix, then a search for the end token) would have kept. */
   readonly reference: {
     readonly traces: number
@@ -92,7 +94,7 @@ export interface Trace {
   readonly lossMask: Uint8Array
   /** The mask as it was built, where the whole session was masked. */
   readonly discardedLossMask?: Uint8Array
-  /** Real where the mask is 1, else 0; never NaN. Same length as `responseIds`. */
+  /** Real where the mask (or the discarded mask) is 1, else 0; never NaN. Same length as `responseIds`. */
   readonly responseLogprobs: Float32Array
   readonly promptMessages: readonly JsonObject[]
   readonly responseMessages: readonly JsonObject[]

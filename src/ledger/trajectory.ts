@@ -136,6 +136,10 @@ function countsOf(
     joins: countBy(made.classes.values()),
     breaks: countBy(made.breaks.values()),
     alternatives: made.alternatives,
+    perRequest: {
+      traces: made.calls.length,
+      trainerTokens: made.calls.reduce((sum, call) => sum + call.prompt.length + call.sampled.length, 0),
+    },
     reference: made.reference,
   }
   const unaccounted = unaccountedTokens(counts)

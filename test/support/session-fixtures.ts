@@ -139,6 +139,7 @@ export function trajectory(over: Partial<Trajectory> = {}): Trajectory {
       joins: {},
       breaks: {},
       alternatives: { faithful: nothing, lenient: nothing, prompt_prefix: nothing },
+      perRequest: { traces: 0, trainerTokens: 0 },
       reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },
     },
     recordCount: 1,

@@ -1,8 +1,8 @@
 // Settings of a builder, checked at submit and read at build.
 
 import type { z } from 'zod'
-import { RolloutError } from '../domain/errors.js'
-import type { JsonObject } from '../domain/json.js'
+import { RolloutError } from '../../domain/errors.js'
+import type { JsonObject } from '../../domain/json.js'
 
 export interface SettingProblem {
   readonly path: string

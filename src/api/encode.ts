@@ -1,0 +1,196 @@
+// SessionResult -> the wire JSON of the contract (3.6 to 3.9). Written as text, since the token arrays are large: they are
+// joined once and never become arrays of numbers. Keys are the contract's; what is ours lies under `metadata`.
+
+import type { Json, JsonObject } from '../domain/json.js'
+import { type SessionResult, type SessionTiming, TIMING_KEYS } from '../domain/session.js'
+import type { LedgerCounts, Trace, TraceCall, Trajectory } from '../domain/trajectory.js'
+import { float32sJson, integersJson } from './numbers.js'
+
+export const SCHEMA_VERSION = 1
+
+/** One SessionResult as JSON text. Throws INTERNAL_BUG when a trained logprob is not finite. */
+export function sessionResultJson(result: SessionResult): string {
+  const { task_metadata: taskMetadata } = result.trajectory.metadata
+  return objectText({
+    session_id: text(result.sessionId),
+    task_id: text(result.taskId),
+    status: text(result.status),
+    trajectory: trajectoryJson(result),
+    timing: text(timingJson(result.timing)),
+    node_id: text(result.nodeId),
+    error: text(result.error),
+    metadata: text({
+      ...(isPlain(taskMetadata) && taskMetadata),
+      ...result.metadata,
+      schema_version: SCHEMA_VERSION,
+      sample_index: result.sampleIndex,
+      failure_class: result.failureClass,
+      truncated: result.truncated,
+      ...(isFullyMasked(result.trajectory) && { fully_masked: true }),
+    }),
+  })
+}
+
+/** All timing keys of the contract, and only those; what was not measured is 0. */
+export function timingJson(timing: SessionTiming): JsonObject {
+  return Object.fromEntries(TIMING_KEYS.map(key => [key, milliseconds(timing[key] ?? 0)]))
+}
+
+export function ledgerJson(ledger: LedgerCounts): JsonObject {
+  const { tokens, alternatives, reference } = ledger
+  return {
+    calls: ledger.calls,
+    failed_calls: ledger.failedCalls,
+    traces: ledger.traces,
+    tokens: { sampled: tokens.sampled, trained: tokens.trained, set_aside: tokens.setAside },
+    trained_fraction: tokens.sampled === 0 ? 0 : tokens.trained / tokens.sampled,
+    joins: ledger.joins,
+    breaks: ledger.breaks,
+    alternatives: Object.fromEntries(
+      Object.entries(alternatives).map(([setting, figures]) => [
+        setting,
+        {
+          traces: figures.traces,
+          trainer_tokens: figures.trainerTokens,
+          trained_tokens: figures.trainedTokens,
+          context_ids_differing: figures.contextIdsDiffering,
+        },
+      ]),
+    ),
+    per_request: { traces: ledger.perRequest.traces, trainer_tokens: ledger.perRequest.trainerTokens },
+    reference: {
+      traces: reference.traces,
+      kept_tokens: reference.keptTokens,
+      lost_tokens: reference.lostTokens,
+      misplaced_tokens: reference.misplacedTokens,
+    },
+  }
+}
+
+function trajectoryJson(result: SessionResult): string {
+  const { trajectory } = result
+  const components = result.evaluation?.outcomeRewardComponents ?? {}
+  return objectText({
+    status: text(trajectory.status),
+    metadata: text({
+      ...trajectory.metadata,
+      builder: trajectory.builder,
+      session_id: result.sessionId,
+      task_id: result.taskId,
+      record_count: trajectory.recordCount,
+      trace_count: trajectory.traces.length,
+      ledger: ledgerJson(trajectory.ledger),
+      agent_result: agentResultJson(result),
+      evaluation: evaluationJson(result),
+      reconstruction_stats: reconstructionStats(trajectory),
+    }),
+    traces: `[${trajectory.traces.map(trace => traceJson(trace, components)).join(',')}]`,
+    error: text(trajectory.error),
+  })
+}
+
+function traceJson(trace: Trace, components: Readonly<Record<string, number>>): string {
+  return objectText({
+    prompt_ids: integersJson(trace.promptIds),
+    response_ids: integersJson(trace.responseIds),
+    loss_mask: integersJson(trace.lossMask),
+    response_logprobs: float32sJson(trace.responseLogprobs),
+    prompt_messages: text(trace.promptMessages),
+    response_messages: text(trace.responseMessages),
+    tools: text(trace.tools),
+    finish_reason: text(trace.finishReason),
+    reward: text(trace.reward),
+    reward_components: text(trace.metadata['training_filter'] || trace.reward === null ? {} : components),
+    metadata: objectText({
+      ...mapText(trace.metadata),
+      agent: text(trace.agent),
+      agent_id: text(trace.agentId),
+      break_reason: text(trace.breakReason),
+      completion_metadata: text(trace.calls.map(callJson)),
+      ...(trace.discardedLossMask && { discarded_loss_mask: integersJson(trace.discardedLossMask) }),
+    }),
+  })
+}
+
+function callJson(call: TraceCall): JsonObject {
+  return {
+    completion_id: call.completionId,
+    join: call.join,
+    start: call.start,
+    end: call.end,
+    trained: call.trained,
+    set_aside: call.setAside,
+    finish_reason: call.finish,
+    policy_version_start: call.policyVersionStart,
+    policy_version_end: call.policyVersionEnd,
+    replica: call.replica,
+    prompt_tokens: call.promptTokens,
+    cached_tokens: call.cachedTokens,
+    agent_id: call.agentId,
+    side_rule: call.sideRule,
+    started_at_ms: milliseconds(call.startedAtMs),
+    finished_at_ms: milliseconds(call.finishedAtMs),
+    first_token_ms: call.firstTokenAtMs === null ? null : milliseconds(call.firstTokenAtMs - call.startedAtMs),
+    inference_timings: { e2e_ms: milliseconds(Math.max(0, call.finishedAtMs - call.startedAtMs)) },
+  }
+}
+
+function agentResultJson({ agentResult }: SessionResult): JsonObject | null {
+  if (!agentResult) return null
+  return {
+    ...agentResult.metadata,
+    status: agentResult.status,
+    return_code: agentResult.returnCode,
+    error: agentResult.error,
+    timeout_source: agentResult.timeoutSource,
+    timeout_stage: agentResult.timeoutStage,
+    harness_version: agentResult.harnessVersion,
+  }
+}
+
+function evaluationJson({ evaluation, trajectory }: SessionResult): JsonObject | null {
+  const timedOut = trajectory.metadata['verifier_timeout'] === true
+  if (!evaluation) return timedOut ? { verifier_timeout: true } : null
+  return {
+    ...evaluation.metadata,
+    strategy: evaluation.strategy,
+    outcome_reward: evaluation.outcomeReward,
+    trace_rewards: evaluation.traceRewards,
+    outcome_reward_components: evaluation.outcomeRewardComponents,
+    ...(timedOut && { verifier_timeout: true }),
+  }
+}
+
+/** The reference's own words for how much was put together. */
+function reconstructionStats({ traces, ledger }: Trajectory): JsonObject {
+  const truncated = traces.filter(trace => trace.metadata['clipped'] !== undefined).length
+  return {
+    chains_total: traces.length,
+    chains_reconstructed_full: traces.length - truncated,
+    chains_reconstructed_truncated: truncated,
+    completions_total: ledger.calls,
+    completions_merged: new Set(traces.flatMap(trace => trace.calls.map(call => call.completionId))).size,
+  }
+}
+
+/** Traces there are, but not one trained token. */
+const isFullyMasked = ({ traces }: Trajectory): boolean =>
+  traces.length > 0 && traces.every(trace => trace.lossMask.every(one => one === 0))
+
+const milliseconds = (value: number): number => (Number.isFinite(value) ? Math.round(value * 1000) / 1000 : 0)
+
+const isPlain = (value: Json | undefined): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const text = (value: Json | readonly JsonObject[]): string => JSON.stringify(value)
+
+const mapText = (object: JsonObject): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(object).flatMap(([key, value]) => (value === undefined ? [] : [[key, text(value)] as const])),
+  )
+
+/** An object whose values are JSON text already. */
+const objectText = (fields: Readonly<Record<string, string>>): string =>
+  `{${Object.entries(fields)
+    .map(([key, value]) => `${JSON.stringify(key)}:${value}`)
+    .join(',')}}`
