@@ -26,6 +26,7 @@ export const EVENTS = {
   threadKill: 'thread-kill',
   threadStartFail: 'thread-start-fail',
   threadDrainFail: 'thread-drain-fail',
+  threadAttachFail: 'thread-attach-fail',
 
   // actors/rollout, callback, control, service
   rolloutEffectFail: 'rollout-effect-fail',
