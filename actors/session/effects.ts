@@ -6,6 +6,7 @@ import { catchError, defer, EMPTY, map, type Observable, of, retry } from 'rxjs'
 import { errorData } from '../../src/domain/errors.js'
 import type { SessionKey } from '../../src/domain/ids.js'
 import type { SideCallRule } from '../../src/harnesses/base.js'
+import { EVENTS } from '../../src/observability/events.js'
 import type { MergeMessage } from '../protocol/merge.js'
 import type { ProxyMessage, ProxySession } from '../protocol/proxy.js'
 import type { SessionReport } from '../protocol/session.js'
@@ -124,7 +125,7 @@ export function sessionEffects(
         return defer(() => context.ask(proxy, { type: 'session-close-requested', sessionId }, CLOSE_DEADLINE_MS)).pipe(
           map((): SessionInput => ({ type: 'proxy-closed', error: null, atMs: now() })),
           catchError(cause => {
-            context.log.warn('session-close-failed', { sessionId, error: errorData(cause).code })
+            context.log.warn(EVENTS.sessionCloseFail, { sessionId, cause })
             return of<SessionInput>({ type: 'proxy-closed', error: errorData(cause), atMs: now() })
           }),
         )
@@ -157,6 +158,8 @@ export function sessionEffects(
         )
       case 'report-end':
         return tell(() => {
+          const { status, error, failureClass } = effect.result
+          context.log.info(EVENTS.sessionEnd, { sessionId, status, reason: error, failureClass })
           rollout.tell({ type: 'session-ended', sessionId, result: effect.result })
           proxy.tell({ type: 'forget-session', sessionId })
           merge.tell({ type: 'drop-ledger', sessionId })

@@ -69,7 +69,7 @@ function step(before: SessionState, message: SessionInput): SessionStep {
     case 'run-finished':
       return runFinished(state, message)
     case 'run-crashed':
-      return isRunning(state)
+      return isRunning(state) || state.phase === 'ready' || state.phase === 'starting'
         ? closing(failed(ranAt(state, message.atMs), stageFailure('agent execution failed', message.error)))
         : stay(state)
     case 'proxy-closed':

@@ -298,6 +298,15 @@ function next(state: StagesState, place: Place): Entry | null {
   return best
 }
 
+/** What a session is told when this actor forgets it. */
+export function lostStage({ place, runtime }: Entry, cause: ErrorData): UntimedFact {
+  const error: ErrorData = { code: 'ACTOR_DEAD', message: `the stages actor was restarted: ${cause.message}` }
+  if (place === 'init-queued' || place === 'initializing') return { ...initFailure(error), runtime }
+  return place === 'postrun' || place === 'postrun-queued'
+    ? { type: 'postrun-crashed', crash: { error, teardown: null } }
+    : { type: 'run-crashed', error }
+}
+
 // Small words.
 
 const stay = (state: StagesState, ...effects: readonly StagesEffect[]): StagesStep => ({ state, effects })
@@ -322,7 +331,7 @@ function cancelEffects({ sessionId, place }: Entry): readonly StagesEffect[] {
   return []
 }
 const cancelledError: ErrorData = { code: 'RUNTIME_FAILED', message: 'cancelled before INIT ended' }
-const initFailure = (error: ErrorData): UntimedFact => ({
+const initFailure = (error: ErrorData): Extract<UntimedFact, { type: 'init-finished' }> => ({
   type: 'init-finished',
   runtime: null,
   harnessInstallDir: null,

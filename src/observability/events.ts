@@ -38,6 +38,17 @@ export const EVENTS = {
   serviceReady: 'service-ready',
   serviceDrain: 'service-drain',
   serviceStop: 'service-stop',
+
+  // actors/session, actors/stages, actors/reaper
+  sessionCloseFail: 'session-close-fail',
+  sessionEnd: 'session-end',
+  poolTaskCrash: 'pool-task-crash',
+  poolTaskForce: 'pool-task-force',
+  poolThreadDeath: 'pool-thread-death',
+  poolThreadKill: 'pool-thread-kill',
+  teardownFail: 'teardown-fail',
+  leftoversRemove: 'leftovers-remove',
+  leftoversFail: 'leftovers-fail',
 } as const
 
 export type EventName = (typeof EVENTS)[keyof typeof EVENTS]
