@@ -34,8 +34,10 @@ export interface InitTaskResult {
   readonly timedOut: boolean
 }
 
+/** Exactly one of `result` and `error` is there: an error is a broken runtime, not a bad run. */
 export interface RunTaskResult {
-  readonly result: AgentResult
+  readonly result: AgentResult | null
+  readonly error: ErrorData | null
   readonly timing: Readonly<Record<string, number>>
 }
 

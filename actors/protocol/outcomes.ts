@@ -10,6 +10,8 @@ export interface PostrunOutcome {
   readonly evaluation: EvaluationResult | null
   readonly evaluationError: ErrorData | null
   readonly evaluationTimedOut: boolean
+  /** The builder failed or ran out of its budget: the trajectory has counts and no traces. */
+  readonly buildError: ErrorData | null
   readonly teardown: TeardownReport | null
   readonly timing: Readonly<Record<string, number>>
 }

@@ -11,6 +11,7 @@ import {
   TIMING_KEYS,
 } from '../../src/domain/session.js'
 import type { LedgerCounts, SetAsideReason, Trajectory } from '../../src/domain/trajectory.js'
+import { emptyCounts } from '../../src/ledger/counts.js'
 import type { TeardownReport } from '../../src/runtimes/base.js'
 import type { PostrunCrash, PostrunOutcome } from '../protocol/outcomes.js'
 import type { SessionState } from './state.js'
@@ -74,6 +75,10 @@ function endingOf(state: SessionState, outcome: PostrunOutcome | null): Ending {
     return { status: 'ERROR', error, failureClass: 'infrastructure', mask: 'containment_unproven' }
   }
   if (verdict?.kind === 'error') return { status: 'ERROR', error: verdict.error, failureClass, mask: 'session_error' }
+  if (outcome?.buildError) {
+    const error = `build failed: ${outcome.buildError.message}`
+    return { status: 'ERROR', error, failureClass: 'infrastructure', mask: 'session_error' }
+  }
   if (outcome?.evaluationError && !outcome.evaluationTimedOut) {
     const error = `evaluator failed: ${outcome.evaluationError.message}`
     return { status: 'ERROR', error, failureClass: 'grader', mask: 'session_error' }
@@ -150,9 +155,9 @@ function masked(trajectory: Trajectory, { mask, status, error }: Ending): Trajec
     traces: trajectory.traces.map(trace => ({
       ...trace,
       lossMask: new Uint8Array(trace.lossMask.length),
-      responseLogprobs: new Float32Array(trace.responseLogprobs.length),
+      discardedLossMask: trace.discardedLossMask ?? trace.lossMask,
       reward: all ? null : trace.reward,
-      calls: trace.calls.map(call => ({ ...call, trained: false })),
+      calls: trace.calls.map(call => (all || call.trained ? { ...call, trained: false, setAside: mask } : call)),
       metadata: {
         ...trace.metadata,
         training_filter: { masked: true, trainable: false, reason: mask, original_reward: trace.reward },
@@ -164,17 +169,11 @@ function masked(trajectory: Trajectory, { mask, status, error }: Ending): Trajec
 
 function emptyTrajectory(state: SessionState, error: string | null, reason: SetAsideReason): Trajectory {
   const { calls, sampledTokens, setup } = state
-  const nothing = { traces: 0, trainerTokens: 0, trainedTokens: 0, contextIdsDiffering: 0 }
   const ledger: LedgerCounts = {
+    ...emptyCounts(),
     calls,
     failedCalls: state.upstream?.count ?? 0,
-    traces: 0,
     tokens: { sampled: sampledTokens, trained: 0, setAside: sampledTokens === 0 ? {} : { [reason]: sampledTokens } },
-    joins: {},
-    breaks: {},
-    alternatives: { faithful: nothing, lenient: nothing, prompt_prefix: nothing },
-    perRequest: { traces: 0, trainerTokens: 0 },
-    reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },
   }
   const status = state.verdict?.kind === 'timeout' && !state.cancelled ? 'TIMEOUT' : 'ERROR'
   const builder = setup.spec.builder.strategy

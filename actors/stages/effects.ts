@@ -121,7 +121,9 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
 
   const runRun = async (sessionId: SessionId, started: ReturnType<typeof start<RunTaskResult>>) => {
     try {
-      return { type: 'run-task-ended', sessionId, ...(await started.result) } as const
+      const { result, error, timing } = await started.result
+      if (result !== null) return { type: 'run-task-ended', sessionId, result, timing } as const
+      return { type: 'run-task-crashed', sessionId, error: error ?? noResult } as const
     } catch (cause) {
       const { runtime } = started.task
       if (runtime !== null) await destroyRuntime(runtimeDeps, runtime).catch(() => null)
@@ -206,3 +208,5 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
     },
   }
 }
+
+const noResult: ErrorData = { code: 'INTERNAL_BUG', message: 'the run gave neither a result nor an error' }

@@ -7,6 +7,7 @@ import type { SessionId, TaskId } from '../../src/domain/ids.js'
 import type { AgentResult, SessionSpec } from '../../src/domain/session.js'
 import type { RuntimeSpec } from '../../src/domain/task.js'
 import type { Trajectory } from '../../src/domain/trajectory.js'
+import { emptyCounts } from '../../src/ledger/counts.js'
 import type { RuntimeHandle } from '../../src/runtimes/base.js'
 
 export const sessionId = (name: string): SessionId => name as SessionId
@@ -105,8 +106,6 @@ export const agentResult = (over: Partial<AgentResult> = {}): AgentResult => ({
   ...over,
 })
 
-const nothing = { traces: 0, trainerTokens: 0, trainedTokens: 0, contextIdsDiffering: 0 }
-
 /** One trace of three sampled tokens, all trained. */
 export function trajectory(over: Partial<Trajectory> = {}): Trajectory {
   return {
@@ -132,15 +131,10 @@ export function trajectory(over: Partial<Trajectory> = {}): Trajectory {
       },
     ],
     ledger: {
+      ...emptyCounts(),
       calls: 1,
-      failedCalls: 0,
       traces: 1,
       tokens: { sampled: 3, trained: 3, setAside: {} },
-      joins: {},
-      breaks: {},
-      alternatives: { faithful: nothing, lenient: nothing, prompt_prefix: nothing },
-      perRequest: { traces: 0, trainerTokens: 0 },
-      reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },
     },
     recordCount: 1,
     metadata: {},
@@ -159,6 +153,7 @@ export const postrunOutcome = (over: Partial<PostrunOutcome> = {}): PostrunOutco
   },
   evaluationError: null,
   evaluationTimedOut: false,
+  buildError: null,
   teardown: { proven: true, killed: 0, method: 'proc-scan' },
   timing: { build_ms: 3 },
   ...over,

@@ -1,0 +1,67 @@
+// Text of token ids for the build: a configured tokenizer, else the engine's own `/detokenize`, else unknown.
+
+import type { Decode } from '../../src/builders/base.js'
+import type { Plan, UpstreamPlan } from '../../src/config/plan.js'
+import type { SessionLedger } from '../../src/domain/completion.js'
+import { isObject, type JsonObject } from '../../src/domain/json.js'
+import { createHttpClient, type HttpClient } from '../../src/http/client.js'
+import type { UpstreamProfile } from '../../src/upstreams/base.js'
+import { upstreams } from '../../src/upstreams/registry.js'
+import { replicaOrder } from '../../src/upstreams/routing.js'
+
+/** A loopback answer takes a few; a loaded engine may take longer. */
+const DETOKENIZE_LIMIT_MS = 20_000
+
+export interface Decoder {
+  readonly decode: Decode
+  close(): Promise<void>
+}
+
+/** Decoder for the calls of `ledger`. The tokenizer is loaded at the first id that needs text. */
+export function decoderFor(ledger: SessionLedger, plan: Plan, signal: AbortSignal): Decoder {
+  const id = ledger.calls[0]?.record.upstream ?? plan.models['default']?.upstream
+  const upstream = plan.upstreams.find(entry => entry.id === id)
+  if (upstream === undefined) return { decode: async () => null, close: async () => {} }
+  const { tokenizer } = upstream
+  if (tokenizer !== null) {
+    const decode: Decode = async ids => {
+      const { loadTokenizer } = await import('../../src/tokenizer/tokenizer.js')
+      return loadTokenizer(tokenizer).decode(ids)
+    }
+    return { decode, close: async () => {} }
+  }
+  const profile = profileOf(upstream)
+  if (profile === null) return { decode: async () => null, close: async () => {} }
+  const client = createHttpClient({ connections: 8 })
+  const url = replicaOrder(upstream.urls, ledger.sessionId)[0] ?? ''
+  return { decode: askEngine(client, profile, url, upstream.modelServed, signal), close: () => client.close() }
+}
+
+const profileOf = ({ profile }: UpstreamPlan): UpstreamProfile | null =>
+  Object.hasOwn(upstreams, profile) ? upstreams[profile as keyof typeof upstreams] : null
+
+function askEngine(
+  client: HttpClient,
+  profile: UpstreamProfile,
+  url: string,
+  model: string,
+  signal: AbortSignal,
+): Decode {
+  return async ids => {
+    const wanted = profile.detokenizeRequest(ids, model)
+    if (wanted === null) return null
+    const answer = await client.request({
+      method: 'POST',
+      url: `${url.replace(/\/$/, '')}${wanted.path}`,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(wanted.body),
+      headersTimeoutMs: DETOKENIZE_LIMIT_MS,
+      signal,
+    })
+    const text = await answer.text()
+    // An engine that cannot tell leaves the join at `unknown`; it does not fail the build.
+    if (answer.status !== 200) return null
+    const body: unknown = JSON.parse(text)
+    return isObject(body) ? profile.readDetokenized(body as JsonObject) : null
+  }
+}
