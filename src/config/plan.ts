@@ -51,6 +51,8 @@ export interface SimulationPlan {
   readonly solveProbability: number
   /** Named prefix breaks of the policy (`--drift`); empty = none. */
   readonly drift: readonly string[]
+  /** What logprobs are of: the policy's own distribution (default), or that after temperature and cuts. */
+  readonly logprobsMode?: 'raw_logprobs' | 'processed_logprobs'
 }
 
 export interface Plan {

@@ -1,0 +1,235 @@
+// The embedded inference server: vLLM's wire over HTTP on loopback, in front of the scripted policy. Default upstream of the
+// quickstart and of the tests. It samples real token ids and reports their true probabilities; nothing in it is a language model.
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { SimulationPlan } from '../config/plan.js'
+import type { Clock } from '../domain/clock.js'
+import { RolloutError } from '../domain/errors.js'
+import { isObject, type JsonObject } from '../domain/json.js'
+import { loadTokenizer, type Tokenizer } from '../tokenizer/tokenizer.js'
+import { answerStream, answerWhole, type Engine, prepare, promptIds } from './chat.js'
+import { type Sampler, sampler } from './distribution.js'
+import { VllmError } from './errors.js'
+import { createPolicy, driftForms } from './policy/policy.js'
+import { prefixCache } from './prefix-cache.js'
+import { parseChatRequest } from './request.js'
+
+const BODY_LIMIT = 64 * 1024 * 1024
+/** Agents come back after long tool calls: Node's own 5 s would reset the connection under them. */
+const KEEP_ALIVE_MS = 10 * 60_000
+
+export interface SimulationOptions {
+  readonly plan: SimulationPlan
+  readonly clock: Clock
+  /** Default: the bundled Qwen3 tokenizer. */
+  readonly tokenizer?: Tokenizer
+  /** Default: the honest one. A test plants a lie here. */
+  readonly sampler?: Sampler
+}
+
+export interface SimulationLoad {
+  readonly running: number
+  readonly finished: number
+  /** Generations whose client went away before the end. */
+  readonly aborted: number
+}
+
+export interface Simulation {
+  /** `http://127.0.0.1:PORT`; chat is under `/v1`. */
+  readonly url: string
+  readonly port: number
+  load(): SimulationLoad
+  /** Stops listening and aborts what runs. */
+  close(): Promise<void>
+}
+
+/** Listens on `plan.port` (0 = any free one) of 127.0.0.1. Throws CONFIG_INVALID for unknown drift forms; rejects when the port is taken. */
+export async function startSimulation(options: SimulationOptions): Promise<Simulation> {
+  const { plan, clock } = options
+  const drift = driftForms(plan.drift)
+  const tokenizer = options.tokenizer ?? loadTokenizer('qwen3')
+  const engine: Engine = {
+    tokenizer,
+    policy: createPolicy(tokenizer, { solveProbability: plan.solveProbability, drift }),
+    sampler: options.sampler ?? sampler(plan.logprobsMode ?? 'raw_logprobs'),
+    cache: prefixCache(),
+    clock,
+    modelName: plan.modelName,
+    contextWindow: plan.contextWindow,
+    seed: plan.seed,
+    prefillMsPer1k: plan.prefillMsPer1k,
+    decodeMsPerToken: plan.decodeMsPerToken,
+    drift,
+  }
+  const load = { running: 0, finished: 0, aborted: 0 }
+  const running = new Set<AbortController>()
+  const server = createServer((request, response) => {
+    const controller = new AbortController()
+    running.add(controller)
+    response.on('close', () => {
+      running.delete(controller)
+      if (!response.writableFinished) controller.abort(new Error('the client has gone'))
+    })
+    void respond(engine, load, request, response, controller.signal)
+  })
+  server.keepAliveTimeout = KEEP_ALIVE_MS
+  server.requestTimeout = 0
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(plan.port, '127.0.0.1', () => resolve())
+  })
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : plan.port
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    load: () => ({ ...load }),
+    close: () =>
+      new Promise(resolve => {
+        for (const controller of running) controller.abort(new Error('the server is closing'))
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+type Counters = { -readonly [K in keyof SimulationLoad]: SimulationLoad[K] }
+
+async function respond(
+  engine: Engine,
+  load: Counters,
+  request: IncomingMessage,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const path = new URL(request.url ?? '/', 'http://localhost').pathname
+    const route = ROUTES[path]
+    if (route === undefined) throw new VllmError(404, 'Not Found')
+    if (request.method !== route.method) throw new VllmError(405, 'Method Not Allowed')
+    const body = route.method === 'POST' ? await readJson(request) : {}
+    if (path !== '/v1/chat/completions') return sendJson(response, 200, route.answer(engine, body, load))
+    load.running += 1
+    try {
+      await chat(engine, body, response, signal)
+      load.finished += 1
+    } catch (cause) {
+      if (signal.aborted) load.aborted += 1
+      throw cause
+    } finally {
+      load.running -= 1
+    }
+  } catch (cause) {
+    // After the head only the connection can tell of a failure.
+    if (signal.aborted || response.headersSent) response.destroy()
+    else sendError(response, cause)
+  }
+}
+
+async function chat(engine: Engine, body: unknown, response: ServerResponse, signal: AbortSignal): Promise<void> {
+  const prepared = prepare(engine, parseChatRequest(body))
+  if (!prepared.request.stream) return sendJson(response, 200, await answerWhole(engine, prepared, signal))
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+  // One listener for all chunks: a write to a client that has gone may never call back.
+  let fail: (reason: unknown) => void = () => {}
+  signal.addEventListener('abort', () => fail(signal.reason), { once: true })
+  const send = (data: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      signal.throwIfAborted()
+      fail = reject
+      response.write(`data: ${data}\n\n`, failure => (failure ? reject(failure) : resolve()))
+    })
+  await answerStream(engine, prepared, send, signal)
+  await new Promise<void>(resolve => response.end(resolve))
+}
+
+interface Route {
+  readonly method: 'GET' | 'POST'
+  answer(engine: Engine, body: unknown, load: SimulationLoad): JsonObject | null
+}
+
+const ROUTES: Readonly<Record<string, Route>> = {
+  '/v1/chat/completions': { method: 'POST', answer: () => null },
+  '/health': { method: 'GET', answer: () => null },
+  '/load': { method: 'GET', answer: (_engine, _body, { running }) => ({ server_load: running }) },
+  '/v1/models': {
+    method: 'GET',
+    answer: ({ modelName, contextWindow, clock }) => ({
+      object: 'list',
+      data: [
+        {
+          id: modelName,
+          object: 'model',
+          created: Math.floor(clock.now() / 1000),
+          owned_by: 'vllm',
+          root: modelName,
+          parent: null,
+          max_model_len: contextWindow,
+        },
+      ],
+    }),
+  },
+  '/tokenize': {
+    method: 'POST',
+    answer: (engine, body) => {
+      const ids = tokenize(engine, body)
+      const wantsTexts = isObject(body) && body['return_token_strs'] === true
+      return {
+        count: ids.length,
+        max_model_len: engine.contextWindow,
+        tokens: [...ids],
+        token_strs: wantsTexts ? [...ids].map(id => engine.tokenizer.decode([id])) : null,
+      }
+    },
+  },
+  '/detokenize': {
+    method: 'POST',
+    answer: ({ tokenizer }, body) => {
+      const ids: unknown = isObject(body) ? body['tokens'] : undefined
+      const fits = (id: unknown): id is number => Number.isInteger(id) && Number(id) >= 0 && Number(id) < tokenizer.size
+      if (!Array.isArray(ids) || !ids.every(fits)) {
+        throw new VllmError(400, `tokens: wanted a list of ids below ${tokenizer.size}`, 'tokens')
+      }
+      return { prompt: tokenizer.decode(ids) }
+    },
+  },
+}
+
+function tokenize(engine: Engine, body: unknown): Int32Array {
+  if (isObject(body) && typeof body['prompt'] === 'string') return engine.tokenizer.encode(body['prompt'])
+  if (!isObject(body) || !Array.isArray(body['messages']))
+    throw new VllmError(400, 'wanted `prompt` or `messages`', 'prompt')
+  return promptIds(engine, parseChatRequest(body), body['add_generation_prompt'] !== false)
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    // no encoding is set, so chunks are buffers
+    bytes += chunk.length
+    if (bytes > BODY_LIMIT) throw new VllmError(413, `the body is over ${BODY_LIMIT} bytes`)
+    chunks.push(chunk)
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch {
+    throw new VllmError(400, 'the body is no JSON')
+  }
+}
+
+function sendJson(response: ServerResponse, status: number, body: JsonObject | null): void {
+  const text = body === null ? '' : JSON.stringify(body)
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+  response.end(text)
+}
+
+function sendError(response: ServerResponse, cause: unknown): void {
+  const error =
+    cause instanceof VllmError
+      ? cause
+      : cause instanceof RolloutError && cause.code === 'DIALECT_INVALID_REQUEST'
+        ? new VllmError(400, cause.message, 'messages')
+        : new VllmError(500, cause instanceof Error ? cause.message : String(cause))
+  sendJson(response, error.status, error.body())
+}
