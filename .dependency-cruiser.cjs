@@ -43,7 +43,7 @@ module.exports = {
       from: { path: '^(src|actors)/', pathNot: `^src/(${PLUGIN_ROOMS})/` },
       to: {
         path: `^src/(${PLUGIN_ROOMS})/`,
-        pathNot: `^src/(${PLUGIN_ROOMS})/(base|registry|detect|environment|prepare|install|run|processes)\\.ts$`,
+        pathNot: `^src/(${PLUGIN_ROOMS})/(base|registry|detect|environment|folders|prepare|install|run|processes|routing)\\.ts$`,
       },
     },
     {

@@ -2,9 +2,8 @@
 // session's budget. What was made is reported at once, so that it is torn down whatever happens to this thread.
 
 import { errorData, RolloutError } from '../../src/domain/errors.js'
-import { installHarness } from '../../src/harnesses/install.js'
+import { installHarness, requestedVersion } from '../../src/harnesses/install.js'
 import { harnessPreset } from '../../src/harnesses/registry.js'
-import { requestedVersion } from '../../src/harnesses/shared/settings.js'
 import type { Runtime, RuntimeHandle } from '../../src/runtimes/base.js'
 import { sessionLayout, stageEnvironment } from '../../src/runtimes/environment.js'
 import { runPrepare } from '../../src/runtimes/prepare.js'

@@ -12,6 +12,8 @@ import { withFolderLock } from './install/lock.js'
 import { bytesInFolder, bytesSince } from './install/measure.js'
 import { runTool, type ToolContext } from './install/tool.js'
 
+export { requestedVersion } from './shared/settings.js'
+
 const MARKER = '.sextant-ready.json'
 const INSTALL_LIMIT_MS = 10 * 60_000
 const VERSION_LIMIT_MS = 60_000
