@@ -2,10 +2,22 @@
 
 import { RolloutError } from '../domain/errors.js'
 import type { HarnessPreset } from './base.js'
+import { claudeCode } from './claude-code.js'
+import { codex } from './codex.js'
+import { geminiCli } from './gemini-cli.js'
+import { opencode } from './opencode.js'
+import { pi } from './pi.js'
+import { qwenCode } from './qwen-code.js'
 import { shell } from './shell.js'
 
 export const harnesses = {
   shell,
+  pi,
+  qwen_code: qwenCode,
+  codex,
+  claude_code: claudeCode,
+  gemini_cli: geminiCli,
+  opencode,
 } as const satisfies Record<string, HarnessPreset>
 
 export type HarnessId = keyof typeof harnesses

@@ -9,15 +9,22 @@ export const bytesInFolder = async (folder: string): Promise<number> => await su
 export const bytesSince = async (folder: string, sinceMs: number): Promise<number> =>
   await sum(folder, modifiedMs => modifiedMs >= sinceMs)
 
-async function sum(folder: string, counts: (modifiedMs: number) => boolean): Promise<number> {
+/** A file with several names counts once. */
+async function sum(
+  folder: string,
+  counts: (modifiedMs: number) => boolean,
+  linked: Set<number> = new Set(),
+): Promise<number> {
   let bytes = 0
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   for (const entry of entries) {
     const path = join(folder, entry.name)
-    if (entry.isDirectory()) bytes += await sum(path, counts)
+    if (entry.isDirectory()) bytes += await sum(path, counts, linked)
     else if (entry.isFile()) {
       const stats = await lstat(path).catch(() => null)
-      if (stats && counts(stats.mtimeMs)) bytes += stats.size
+      if (!stats || !counts(stats.mtimeMs) || linked.has(stats.ino)) continue
+      if (stats.nlink > 1) linked.add(stats.ino)
+      bytes += stats.size
     }
   }
   return bytes
