@@ -3,9 +3,9 @@
 
 import { join } from 'node:path'
 import { z } from 'zod'
-import { isObject, type JsonObject } from '../domain/json.js'
+import type { JsonObject } from '../domain/json.js'
 import type { HarnessInput, HarnessPreset } from './base.js'
-import { errorText, exitCodeError, jsonLines } from './shared/json-lines.js'
+import { errorText, exitCodeError } from './shared/json-lines.js'
 import { commonSettings, settingsProblems, unsupportedProblems } from './shared/settings.js'
 
 const DEFAULT_CONTEXT = 262_144
@@ -72,11 +72,13 @@ export const pi: HarnessPreset = {
   },
   judge({ returnCode, stdout, stderr }) {
     if (returnCode !== 0) return exitCodeError(returnCode, stderr, stdout)
-    const ended = jsonLines(stdout).findLast(event => event['type'] === 'turn_end' || event['type'] === 'message_end')
-    const message = ended?.['message']
-    if (!isObject(message)) return 'pi ended without an answer'
-    const reason = message['stopReason']
-    return reason === 'error' || reason === 'aborted' ? `pi: ${errorText(message['errorMessage'] ?? reason)}` : null
+    // The last event repeats all messages in one line, longer than the tail in a long chat; so the text is searched, not parsed.
+    // Inside JSON strings the quotation marks are escaped and do not match.
+    const reason = [...stdout.matchAll(/"stopReason":"(\w+)"/g)].at(-1)?.[1]
+    if (reason === undefined) return 'pi ended without an answer'
+    if (reason !== 'error' && reason !== 'aborted') return null
+    const text = [...stdout.matchAll(/"errorMessage":("(?:[^"\\]|\\.)*")/g)].at(-1)?.[1]
+    return `pi: ${errorText(text === undefined ? reason : JSON.parse(text))}`
   },
   sideCalls: [],
   workspaceLitter: ['.pi'],
