@@ -13,6 +13,10 @@ export function countBy<K extends string>(values: Iterable<K>): Partial<Record<K
   return counts
 }
 
+/** The same counts with their keys in alphabetical order, so that equal results are equal as text. */
+export const byKey = <K extends string>(counts: Partial<Record<K, number>>): Partial<Record<K, number>> =>
+  Object.fromEntries(Object.entries(counts).sort(([left], [right]) => (left < right ? -1 : 1))) as typeof counts // same keys
+
 /** sampled - trained - set aside: 0 in every sound ledger. */
 export const unaccountedTokens = ({ tokens }: LedgerCounts): number =>
   tokens.sampled - tokens.trained - Object.values(tokens.setAside).reduce((sum, n) => sum + n, 0)

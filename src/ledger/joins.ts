@@ -44,7 +44,7 @@ export function* findParent(node: PromptNode, eligible: Eligible): Asking<Match 
   return best
 }
 
-/** The longer one; of equally long ones the exact, then the one that surely arrived, then the later attempt, then by rank. */
+/** The longer one; of equally long ones the exact, then the one that arrived, then the later attempt, then by rank. */
 export function better(left: Match | null, right: Match): Match {
   if (left === null || right.end > left.end) return right
   if (right.end < left.end) return left
@@ -56,7 +56,8 @@ export function better(left: Match | null, right: Match): Match {
   return order > 0 ? right : left
 }
 
-const arrived = (call: Call): number => (call.delivered === 'yes' ? 2 : call.delivered === 'unknown' ? 1 : 0)
+/** Unknown counts as yes everywhere, so that a lost second fact changes nothing. */
+const arrived = (call: Call): number => Number(call.delivered !== 'no')
 
 /** Nodes nearest before `node` that still hold an eligible call; empty = no predecessor. All have the same stem. */
 export function nearestBefore(node: PromptNode, eligible: Eligible): readonly PromptNode[] {

@@ -89,7 +89,7 @@ function dropReplaced(group: readonly Call[], gone: Map<Call, SetAsideReason>): 
     (left, right) =>
       left.record.retryCount - right.record.retryCount ||
       Number(gone.has(right)) - Number(gone.has(left)) ||
-      Number(left.delivered === 'yes') - Number(right.delivered === 'yes') ||
+      Number(left.delivered !== 'no') - Number(right.delivered !== 'no') ||
       left.rank - right.rank,
   )
   for (const retry of group.filter(call => call.record.retryCount > 0)) {

@@ -4,7 +4,7 @@ import type { SessionLedger } from '../domain/completion.js'
 import { RolloutError } from '../domain/errors.js'
 import type { JsonObject } from '../domain/json.js'
 import type { LedgerCounts, SetAsideReason, Trace, Trajectory, TrajectoryStatus } from '../domain/trajectory.js'
-import { addTo, countBy, emptyCounts, unaccountedTokens } from './counts.js'
+import { addTo, byKey, countBy, emptyCounts, unaccountedTokens } from './counts.js'
 import { type Path, pathsOf } from './forest.js'
 import type { Reconstruction } from './reconstruct.js'
 import { type Call, isUnfinished } from './screen.js'
@@ -132,9 +132,9 @@ function countsOf(
     calls: ledger.calls.length,
     failedCalls: ledger.failed.length,
     traces: traces.length,
-    tokens: { sampled: made.sampledTokens, trained, setAside },
-    joins: countBy(made.classes.values()),
-    breaks: countBy(made.breaks.values()),
+    tokens: { sampled: made.sampledTokens, trained, setAside: byKey(setAside) },
+    joins: byKey(countBy(made.classes.values())),
+    breaks: byKey(countBy(made.breaks.values())),
     alternatives: made.alternatives,
     perRequest: {
       traces: made.calls.length,
