@@ -1,0 +1,129 @@
+// Carries out deliveries: one POST per attempt with a time limit of its own, and the waits between attempts.
+
+import { defer, EMPTY, map, Observable, race } from 'rxjs'
+import { errorData, RolloutError } from '../../src/domain/errors.js'
+import { unreachable } from '../../src/domain/unreachable.js'
+import type { HttpClient } from '../../src/http/client.js'
+import { EVENTS } from '../../src/observability/events.js'
+import type { ActorContext } from '../system/behavior.js'
+import type { Interpreter } from '../system/machine.js'
+import type { AttemptOutcome, CallbackEffect, CallbackInput } from './machine.js'
+
+export interface CallbackDeps {
+  readonly client: HttpClient
+  readonly attemptMs: number
+  /** 0 to 1. */
+  readonly random: () => number
+}
+
+/** Header that is the same at each attempt, so that a receiver can drop the second of two. */
+export const DELIVERY_HEADER = 'x-sextant-delivery-id'
+/** What is read of an answer's body, so that its connection can be used again. */
+const MAX_ANSWER_BYTES = 64 * 1024
+const TRY_AGAIN: ReadonlySet<number> = new Set([408, 425, 429])
+
+export function callbackEffects(
+  deps: CallbackDeps,
+  context: ActorContext<CallbackInput>,
+): Interpreter<CallbackInput, CallbackEffect> {
+  const { clock, log } = context
+  return effect => {
+    switch (effect.type) {
+      case 'post': {
+        const startedAtMs = clock.now()
+        const late = clock
+          .timer$(deps.attemptMs)
+          .pipe(map((): AttemptOutcome => again(`no answer within ${deps.attemptMs} ms`)))
+        return race(
+          attempt(deps.client, effect, () => clock.now()),
+          late,
+        ).pipe(
+          map((outcome): CallbackInput => {
+            if (outcome.kind !== 'delivered')
+              log.debug(EVENTS.callbackAttemptFail, { taskId: effect.taskId, reason: outcome.error })
+            return {
+              type: 'attempt-finished',
+              deliveryId: effect.deliveryId,
+              outcome,
+              startedAtMs,
+              atMs: clock.now(),
+              jitter: 0.75 + deps.random() / 2,
+            }
+          }),
+        )
+      }
+      case 'arm-retry':
+        return clock
+          .timer$(effect.afterMs)
+          .pipe(map((): CallbackInput => ({ type: 'retry-due', deliveryId: effect.deliveryId })))
+      case 'report':
+        return perform(() => effect.to.tell(effect.report))
+      case 'describe':
+        return perform(() => effect.replyTo.tell(effect.reply))
+      case 'warn':
+        return perform(() => log.warn(EVENTS.callbackGiveUp, effect.fields))
+      default:
+        return unreachable(effect)
+    }
+  }
+}
+
+/** One POST. Unsubscribing breaks it off. Never errors. */
+function attempt(
+  client: HttpClient,
+  effect: Extract<CallbackEffect, { type: 'post' }>,
+  now: () => number,
+): Observable<AttemptOutcome> {
+  return new Observable(subscriber => {
+    const controller = new AbortController()
+    const finish = (outcome: AttemptOutcome) => {
+      subscriber.next(outcome)
+      subscriber.complete()
+    }
+    post(client, effect, controller.signal, now).then(finish, cause => finish(again(errorData(cause).message)))
+    return () => controller.abort(new RolloutError('UPSTREAM_TIMEOUT', 'the delivery was broken off'))
+  })
+}
+
+async function post(
+  client: HttpClient,
+  effect: Extract<CallbackEffect, { type: 'post' }>,
+  signal: AbortSignal,
+  now: () => number,
+): Promise<AttemptOutcome> {
+  const answer = await client.request({
+    method: 'POST',
+    url: effect.url,
+    headers: { 'content-type': 'application/json', [DELIVERY_HEADER]: effect.deliveryId },
+    body: effect.body,
+    signal,
+  })
+  // The status is the answer; a body that breaks off or never ends changes nothing.
+  await answer.text(MAX_ANSWER_BYTES).catch(() => answer.discard())
+  const { status } = answer
+  if (status >= 200 && status < 300) return { kind: 'delivered' }
+  const error = `the receiver answered ${status}`
+  if (status >= 500 || TRY_AGAIN.has(status))
+    return { ...again(error), retryAfterMs: retryAfterMs(answer.headers['retry-after'], now()) }
+  return { kind: 'refused', error }
+}
+
+const again = (error: string): Extract<AttemptOutcome, { kind: 'try-again' }> => ({
+  kind: 'try-again',
+  error,
+  retryAfterMs: null,
+})
+
+/** Seconds, or an HTTP date; null when absent or neither. */
+function retryAfterMs(header: string | undefined, nowMs: number): number | null {
+  if (header === undefined) return null
+  if (/^\d+$/.test(header.trim())) return Number(header) * 1000
+  const at = Date.parse(header)
+  return Number.isNaN(at) ? null : Math.max(0, at - nowMs)
+}
+
+const perform = (work: () => void): Observable<never> =>
+  defer(() => {
+    work()
+    return EMPTY
+  })
