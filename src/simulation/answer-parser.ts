@@ -152,7 +152,8 @@ function trimmer(type: 'reasoning' | 'content', raw: boolean) {
   }
 }
 
-const HEAD = /^\s*\{\s*"name"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*"arguments"\s*:\s*/
+// Waits for the first character of the arguments: the space before it is not theirs.
+const HEAD = /^\s*\{\s*"name"\s*:\s*"((?:[^"\\]|\\.)*)"\s*,\s*"arguments"\s*:\s*(?=\S)/
 
 /** Reads one call's JSON as it comes: the name first, then the arguments' own text until its bracket closes. */
 function callReader(index: number) {

@@ -261,7 +261,7 @@ const UNSOLVED = [
   ),
   prose(
     phrases(
-      'I {changed|rewrote} the {median|median function}, but {not all|some} tests {still fail|do not pass}',
+      'I {changed|rewrote} the {median|median function}, but {some tests|one or more tests} {still fail|keep failing}',
       'The {median|median function} is {changed|rewritten}, {yet|but} {at least one|some} test {fails|still fails}',
     ),
     {
