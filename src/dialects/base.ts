@@ -35,6 +35,8 @@ export interface SseFrame {
 /** Encodes one live answer. Frames come back in order; `hold` marks the first frame that a harness can act on: it and all after
  * wait until the record is acknowledged (trajectory.md, section 1). Once held, everything later is held too. */
 export interface StreamEncoder {
+  /** Throws UPSTREAM_ERROR for a `response-end` that finished `abort` or `error` (then `fail` ends the stream: half an answer must not look
+   * complete), INTERNAL_BUG for a piece of a call that was not started. An answer pushed as start and end alone is sent whole. */
   push(event: CanonicalEvent): readonly { readonly frame: SseFrame; readonly hold: boolean }[]
   /** The dialect's in-stream error event; nothing follows it. */
   fail(status: number, message: string, code?: string): readonly SseFrame[]
@@ -49,7 +51,7 @@ export interface Dialect {
   sessionKey(head: HttpRequestHead): string | null
   /** Throws RolloutError DIALECT_INVALID_REQUEST naming the field and what was wanted. */
   decodeRequest(body: JsonObject, route: RouteMatch, head: HttpRequestHead): CanonicalRequest
-  /** Body of a non-streaming answer. */
+  /** Body of a non-streaming answer. Throws UPSTREAM_ERROR for an answer that finished `abort` or `error`. */
   encodeResponse(response: CanonicalResponse, request: CanonicalRequest): JsonObject
   streamEncoder(request: CanonicalRequest): StreamEncoder
   /** Frame that keeps a waiting client alive, or null where none is tolerated (Gemini). Raw bytes as text. */
