@@ -10,15 +10,16 @@ export interface SampleThreadData {
   /** TCP port to listen on; 0 = any free one. */
   readonly port: number
   readonly fail?: string
-  /** Milliseconds that draining takes. */
-  readonly drainMs?: number
+  /** Never comes up, and answers nothing. */
+  readonly stuck?: boolean
   /** What to say to the neighbour on every port to it. */
   readonly greeting?: string
 }
 
 export const thread = defineThread<SampleThreadData, { port: number; neighbours: readonly string[] }>({
-  async start(context, { port, fail, greeting }) {
+  async start(context, { port, fail, greeting, stuck }) {
     if (fail !== undefined) throw new TypeError(fail)
+    while (stuck);
     const neighbours: string[] = []
     context.onPort('neighbour', neighbour => {
       neighbours.push(context.name)
