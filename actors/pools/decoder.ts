@@ -4,7 +4,7 @@ import type { Decode } from '../../src/builders/base.js'
 import type { Plan, UpstreamPlan } from '../../src/config/plan.js'
 import type { SessionLedger } from '../../src/domain/completion.js'
 import { isObject, type JsonObject } from '../../src/domain/json.js'
-import { createHttpClient, type HttpClient } from '../../src/http/client.js'
+import type { HttpClient } from '../../src/http/client.js'
 import type { UpstreamProfile } from '../../src/upstreams/base.js'
 import { upstreams } from '../../src/upstreams/registry.js'
 import { replicaOrder } from '../../src/upstreams/routing.js'
@@ -17,7 +17,7 @@ export interface Decoder {
   close(): Promise<void>
 }
 
-/** Decoder for the calls of `ledger`. The tokenizer is loaded at the first id that needs text. */
+/** Decoder for the calls of `ledger`. Tokenizer and HTTP client are loaded only where they are needed: most joins are exact. */
 export function decoderFor(ledger: SessionLedger, plan: Plan, signal: AbortSignal): Decoder {
   const id = ledger.calls[0]?.record.upstream ?? plan.models['default']?.upstream
   const upstream = plan.upstreams.find(entry => entry.id === id)
@@ -32,16 +32,21 @@ export function decoderFor(ledger: SessionLedger, plan: Plan, signal: AbortSigna
   }
   const profile = profileOf(upstream)
   if (profile === null) return { decode: async () => null, close: async () => {} }
-  const client = createHttpClient({ connections: 8 })
   const url = replicaOrder(upstream.urls, ledger.sessionId)[0] ?? ''
-  return { decode: askEngine(client, profile, url, upstream.modelServed, signal), close: () => client.close() }
+  let client: Promise<HttpClient> | null = null
+  const connect = () => {
+    client ??= import('../../src/http/client.js').then(http => http.createHttpClient({ connections: 8 }))
+    return client
+  }
+  const close = async () => (await client)?.close()
+  return { decode: askEngine(connect, profile, url, upstream.modelServed, signal), close }
 }
 
 const profileOf = ({ profile }: UpstreamPlan): UpstreamProfile | null =>
   Object.hasOwn(upstreams, profile) ? upstreams[profile as keyof typeof upstreams] : null
 
 function askEngine(
-  client: HttpClient,
+  connect: () => Promise<HttpClient>,
   profile: UpstreamProfile,
   url: string,
   model: string,
@@ -50,6 +55,7 @@ function askEngine(
   return async ids => {
     const wanted = profile.detokenizeRequest(ids, model)
     if (wanted === null) return null
+    const client = await connect()
     const answer = await client.request({
       method: 'POST',
       url: `${url.replace(/\/$/, '')}${wanted.path}`,
