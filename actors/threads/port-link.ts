@@ -150,6 +150,32 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
   }
 }
 
+/** A sender over ports that come and go: each `attach` ends the link before, whose waiting frames are settled with ACTOR_DEAD. */
+export interface ReplaceableSender extends CaptureSender {
+  attach(port: MessagePort): void
+}
+
+export function replaceableSender(limits: CreditLimits): ReplaceableSender {
+  let current: CaptureSender | null = null
+  return {
+    attach(port) {
+      current?.close()
+      current = captureSender(port, limits)
+    },
+    send(body, signal) {
+      if (current !== null) return current.send(body, signal)
+      return Promise.reject(new RolloutError('ACTOR_DEAD', 'there is no link to a merge thread'))
+    },
+    get unacknowledged() {
+      return current?.unacknowledged ?? 0
+    },
+    get malformed() {
+      return current?.malformed ?? 0
+    },
+    close: () => current?.close(),
+  }
+}
+
 export interface CaptureReceiver {
   acknowledge(frameId: number): void
   refuse(frameId: number, reason: 'unknown-session' | 'sealed'): void

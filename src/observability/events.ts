@@ -49,6 +49,15 @@ export const EVENTS = {
   teardownFail: 'teardown-fail',
   leftoversRemove: 'leftovers-remove',
   leftoversFail: 'leftovers-fail',
+
+  // actors/proxy, actors/merge
+  gatewayListen: 'gateway-listen',
+  gatewayFail: 'gateway-fail',
+  exchangeCrash: 'exchange-crash',
+  frameRefuse: 'frame-refuse',
+  frameLose: 'frame-lose',
+  frameMalformed: 'frame-malformed',
+  captureLinkEnd: 'capture-link-end',
 } as const
 
 export type EventName = (typeof EVENTS)[keyof typeof EVENTS]

@@ -25,16 +25,6 @@ export function idsOf(value: unknown): Int32Array | null {
   return ids
 }
 
-/** JSON object of a body. Throws UPSTREAM_MALFORMED naming what came in its place. */
-export function parseObject(text: string): JsonObject {
-  const value = parseJson(text)
-  const object = objectOf(value)
-  if (object === null) {
-    throw malformed(value === undefined ? 'the body is not JSON' : 'the body is not a JSON object')
-  }
-  return object
-}
-
 /** Any JSON value, or undefined when `text` is none. */
 export function parseJson(text: string): Json | undefined {
   try {

@@ -3,7 +3,6 @@ import type { SamplingInForce } from '../../../src/domain/completion.js'
 import type { CanonicalRequest } from '../../../src/domain/conversation.js'
 import type { JsonObject } from '../../../src/domain/json.js'
 import { upstreams } from '../../../src/upstreams/registry.js'
-import { replicaOrder } from '../../../src/upstreams/routing.js'
 
 const { vllm, sglang, openai_compatible: plain } = upstreams
 
@@ -351,17 +350,4 @@ t.test('counts, ids and text come from the tokenizer routes', async t => {
   t.equal(vllm.readDetokenized({ prompt: 'ab' }), 'ab')
   t.equal(sglang.countRequest(request, 'm', true), null)
   t.equal(plain.detokenizeRequest(Int32Array.of(1), 'm'), null)
-})
-
-t.test('a session keeps its replica, and losing another replica does not move it', async t => {
-  const urls = ['http://a', 'http://b', 'http://c', 'http://d']
-  const homes = new Set<string | undefined>()
-  for (let index = 0; index < 64; index += 1) {
-    const order = replicaOrder(urls, `s-${index}`)
-    t.strictSame(order, replicaOrder([...urls].reverse(), `s-${index}`))
-    homes.add(order[0])
-    const without = urls.filter(url => url !== order[3])
-    t.equal(replicaOrder(without, `s-${index}`)[0], order[0])
-  }
-  t.equal(homes.size, 4, 'all replicas are some session’s home')
 })

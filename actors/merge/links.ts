@@ -1,0 +1,63 @@
+// The ends of capture links that a merge thread holds: one per life of its proxy. Frames that come while the actor restarts wait
+// here; they are bounded by the senders' credit.
+
+import type { MessagePort } from 'node:worker_threads'
+import { Observable } from 'rxjs'
+import { EVENTS } from '../../src/observability/events.js'
+import type { CaptureFrame } from '../../src/wire/frames.js'
+import type { Logger } from '../system/behavior.js'
+import { type CaptureReceiver, captureReceiver } from '../threads/port-link.js'
+
+export interface ReceivedFrame {
+  readonly link: number
+  readonly frame: CaptureFrame
+}
+
+export interface CaptureLinks {
+  /** A link of a proxy. Its frames are numbered by it, since each proxy counts its frames from 0. */
+  add(port: MessagePort): void
+  /** Frames of all links, also of later ones. One subscriber at a time. */
+  readonly frames$: Observable<ReceivedFrame>
+  /** No-ops when the link is gone: nobody waits for the answer then. */
+  acknowledge(link: number, frameId: number): void
+  refuse(link: number, frameId: number, reason: 'unknown-session' | 'sealed'): void
+  close(): void
+}
+
+export function captureLinks(log: Logger): CaptureLinks {
+  const receivers = new Map<number, CaptureReceiver>()
+  const waiting: ReceivedFrame[] = []
+  let subscriber: ((received: ReceivedFrame) => void) | null = null
+  let nextLink = 0
+  return {
+    add(port) {
+      const link = nextLink
+      nextLink += 1
+      const receiver = captureReceiver(port, {
+        frame(frame) {
+          const received = { link, frame }
+          if (subscriber === null) waiting.push(received)
+          else subscriber(received)
+        },
+        malformed: cause => log.warn(EVENTS.frameMalformed, { link, message: cause.message }),
+        closed() {
+          if (receivers.delete(link)) log.info(EVENTS.captureLinkEnd, { link })
+        },
+      })
+      receivers.set(link, receiver)
+    },
+    frames$: new Observable(observer => {
+      subscriber = received => observer.next(received)
+      for (const received of waiting.splice(0)) observer.next(received)
+      return () => {
+        subscriber = null
+      }
+    }),
+    acknowledge: (link, frameId) => receivers.get(link)?.acknowledge(frameId),
+    refuse: (link, frameId, reason) => receivers.get(link)?.refuse(frameId, reason),
+    close() {
+      for (const receiver of receivers.values()) receiver.close()
+      receivers.clear()
+    },
+  }
+}

@@ -1,0 +1,196 @@
+// The prefix-merge actor's machine: the ledgers of the pair's sessions. Inserting is idempotent by completion id, so that a frame
+// sent twice counts once. A frame of a session that is unknown or sealed is refused and counted, never stored. Pure.
+
+import type { CompletionRecord, Delivered, FailedCall, SessionLedger } from '../../src/domain/completion.js'
+import type { SessionId } from '../../src/domain/ids.js'
+import { unreachable } from '../../src/domain/unreachable.js'
+import { type CaptureFrame, sessionOf } from '../../src/wire/frames.js'
+import type { LedgerSealReply, MergeDescription, MergeMessage } from '../protocol/merge.js'
+import type { SessionMessage } from '../protocol/session.js'
+import type { Machine, Step } from '../system/machine.js'
+import type { ActorRef } from '../system/ref.js'
+
+/** From the port to the proxy. `link` numbers the links of a merge thread's life: a restarted proxy brings a fresh one. */
+export type MergeSelf =
+  | { readonly type: 'frame-received'; readonly link: number; readonly frame: CaptureFrame }
+  | { readonly type: 'effect-failed'; readonly error: string }
+
+export type MergeInput = MergeMessage | MergeSelf
+
+export type MergeEffect =
+  | { readonly type: 'receive-frames' }
+  | { readonly type: 'acknowledge'; readonly link: number; readonly frameId: number }
+  | {
+      readonly type: 'refuse'
+      readonly link: number
+      readonly frameId: number
+      readonly sessionId: string
+      readonly reason: 'unknown-session' | 'sealed'
+    }
+  | {
+      readonly type: 'tell-recorded'
+      readonly session: ActorRef<SessionMessage>
+      readonly calls: number
+      readonly sampledTokens: number
+    }
+  | { readonly type: 'reply-sealed'; readonly replyTo: ActorRef<LedgerSealReply>; readonly reply: LedgerSealReply }
+  | {
+      readonly type: 'reply-description'
+      readonly replyTo: ActorRef<MergeDescription>
+      readonly description: MergeDescription
+    }
+
+interface Ledger {
+  readonly session: ActorRef<SessionMessage>
+  readonly records: ReadonlyMap<string, CompletionRecord>
+  readonly delivered: ReadonlyMap<string, Delivered>
+  readonly failed: readonly FailedCall[]
+  readonly sampledTokens: number
+}
+
+export interface MergeState {
+  readonly ledgers: ReadonlyMap<string, Ledger>
+  /** Sessions whose ledger was handed over and not yet dropped. */
+  readonly sealed: ReadonlySet<string>
+  readonly isPaused: boolean
+  /** Acknowledgements held back while paused; bounded by the sender's credit. */
+  readonly held: readonly MergeEffect[]
+  readonly refused: number
+}
+
+type MergeStep = Step<MergeState, MergeEffect>
+
+export const mergeMachine: Machine<MergeState, MergeInput, MergeEffect> = {
+  initial: {
+    state: { ledgers: new Map(), sealed: new Set(), isPaused: false, held: [], refused: 0 },
+    effects: [{ type: 'receive-frames' }],
+  },
+  scope: () => 'life',
+  step(state, message) {
+    switch (message.type) {
+      case 'open-ledger': {
+        const known = state.ledgers.get(message.sessionId)
+        // After a restart of its actor's thread the session's ref may be another.
+        const ledger = known ? { ...known, session: message.session } : emptyLedger(message.session)
+        return { state: { ...state, ledgers: set(state.ledgers, message.sessionId, ledger) }, effects: [] }
+      }
+      case 'frame-received':
+        return receive(state, message.link, message.frame)
+      case 'ledger-seal-requested':
+        return seal(state, message.sessionId, message.replyTo)
+      case 'drop-ledger': {
+        const ledgers = without(state.ledgers, message.sessionId)
+        const sealed = new Set(state.sealed)
+        sealed.delete(message.sessionId)
+        return { state: { ...state, ledgers, sealed }, effects: [] }
+      }
+      case 'pause-acknowledgements':
+        return { state: { ...state, isPaused: true }, effects: [] }
+      case 'resume-acknowledgements':
+        return { state: { ...state, isPaused: false, held: [] }, effects: state.held }
+      case 'merge-described': {
+        const ledgers = [...state.ledgers.values()]
+        const description: MergeDescription = {
+          type: 'merge-description',
+          sessions: ledgers.length,
+          calls: ledgers.reduce((sum, ledger) => sum + ledger.records.size, 0),
+          tokens: ledgers.reduce((sum, ledger) => sum + ledger.sampledTokens, 0),
+        }
+        return { state, effects: [{ type: 'reply-description', replyTo: message.replyTo, description }] }
+      }
+      case 'effect-failed':
+        throw new Error(`an effect of the merge actor failed: ${message.error}`)
+      default:
+        return unreachable(message)
+    }
+  },
+}
+
+function receive(state: MergeState, link: number, frame: CaptureFrame): MergeStep {
+  const sessionId = sessionOf(frame)
+  const { frameId } = frame
+  const ledger = state.ledgers.get(sessionId)
+  if (ledger === undefined) {
+    const reason = state.sealed.has(sessionId) ? 'sealed' : 'unknown-session'
+    return {
+      state: { ...state, refused: state.refused + 1 },
+      effects: [{ type: 'refuse', link, frameId, sessionId, reason }],
+    }
+  }
+  const next = insert(ledger, frame)
+  const acknowledge: MergeEffect = { type: 'acknowledge', link, frameId }
+  const told: readonly MergeEffect[] =
+    next.records.size === ledger.records.size
+      ? []
+      : [
+          {
+            type: 'tell-recorded',
+            session: ledger.session,
+            calls: next.records.size,
+            sampledTokens: next.sampledTokens,
+          },
+        ]
+  return {
+    state: {
+      ...state,
+      ledgers: set(state.ledgers, sessionId, next),
+      held: state.isPaused ? [...state.held, acknowledge] : state.held,
+    },
+    effects: state.isPaused ? told : [...told, acknowledge],
+  }
+}
+
+function insert(ledger: Ledger, frame: CaptureFrame): Ledger {
+  switch (frame.kind) {
+    case 'completion-captured': {
+      const { record } = frame
+      if (ledger.records.has(record.completionId)) return ledger
+      return {
+        ...ledger,
+        records: set(ledger.records, record.completionId, record),
+        sampledTokens: ledger.sampledTokens + record.completionTokens,
+      }
+    }
+    case 'call-failed':
+      return { ...ledger, failed: [...ledger.failed, frame.failed] }
+    case 'delivery-known':
+      return { ...ledger, delivered: set(ledger.delivered, frame.completionId, frame.delivered) }
+    default:
+      return unreachable(frame)
+  }
+}
+
+function seal(state: MergeState, sessionId: SessionId, replyTo: ActorRef<LedgerSealReply>): MergeStep {
+  const ledger = state.ledgers.get(sessionId)
+  if (ledger === undefined) {
+    return { state, effects: [{ type: 'reply-sealed', replyTo, reply: { type: 'ledger-unknown' } }] }
+  }
+  const sealedLedger: SessionLedger = {
+    sessionId,
+    calls: [...ledger.records.values()].map(record => ({
+      record,
+      delivered: ledger.delivered.get(record.completionId) ?? 'unknown',
+    })),
+    failed: ledger.failed,
+  }
+  return {
+    state: { ...state, ledgers: without(state.ledgers, sessionId), sealed: new Set(state.sealed).add(sessionId) },
+    effects: [{ type: 'reply-sealed', replyTo, reply: { type: 'ledger-sealed', ledger: sealedLedger } }],
+  }
+}
+
+const emptyLedger = (session: ActorRef<SessionMessage>): Ledger => ({
+  session,
+  records: new Map(),
+  delivered: new Map(),
+  failed: [],
+  sampledTokens: 0,
+})
+
+const set = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> => new Map(map).set(key, value)
+
+function without<V>(map: ReadonlyMap<string, V>, key: string): ReadonlyMap<string, V> {
+  const rest = new Map(map)
+  rest.delete(key)
+  return rest
+}

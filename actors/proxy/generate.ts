@@ -1,0 +1,279 @@
+// One model call: prepare, wait for a slot, ask the engine, capture, and only then let the harness have what it can act on. Each way
+// it can end leaves exactly one record or one failed call (a call that never reached the engine because it was cancelled leaves none).
+
+import { createHash } from 'node:crypto'
+import type { Dialect, HttpRequestHead, RouteMatch } from '../../src/dialects/base.js'
+import type { CanonicalRequest, CanonicalResponse } from '../../src/domain/conversation.js'
+import { RolloutError } from '../../src/domain/errors.js'
+import type { CompletionId } from '../../src/domain/ids.js'
+import type { AnswerWriter } from '../../src/http/answer.js'
+import type { UpstreamAnswer } from '../../src/upstreams/base.js'
+import { type CallOutcome, callUpstream } from './call-upstream.js'
+import { completionRecord, usageOfAnswer } from './capture.js'
+import { frameReport } from './frame-report.js'
+import { reachedLimit } from './limits.js'
+import { callIdOf, type EventIdentity, LiveEvents } from './live-events.js'
+import { type PreparedCall, prepareCall, retryCountOf } from './prepare.js'
+import { type Reply, refusalOf, refusalOfUpstream, replyTo } from './reply.js'
+import type { ProxyServices } from './services.js'
+import { CallCancelled, type RunningCall, type SessionEntry } from './sessions.js'
+import type { Release } from './slots.js'
+
+/** One call of a running session, its body read and decoded. */
+export interface ModelCall {
+  readonly entry: SessionEntry
+  readonly running: RunningCall
+  readonly sequence: number
+  readonly dialect: Dialect
+  readonly route: RouteMatch
+  readonly head: HttpRequestHead
+  readonly answer: AnswerWriter
+  readonly body: string
+  readonly decoded: CanonicalRequest
+  readonly startedAtMs: number
+}
+
+/** Generations that an engine aborted and that are made again, unseen by the harness. */
+const MAX_REGENERATIONS = 3
+/** Not in HTTP's list, but everyone's word for it: the client closed the request. */
+const CLIENT_CLOSED_REQUEST = 499
+
+/** Settles when the answer is written and every frame of the call is acknowledged. Throws only what is our bug. */
+export async function generate(services: ProxyServices, call: ModelCall): Promise<void> {
+  const { entry, running, dialect, route, head, answer, decoded } = call
+  const { signal } = running.abort
+  const reply = replyTo(answer, dialect, route, decoded)
+  const report = frameReport(services, entry, call)
+  const releases: Release[] = []
+  try {
+    await firstAttemptGone(entry, running, call)
+    const limit = reachedLimit(entry)
+    if (limit !== null) {
+      if (!entry.isLimitTold) entry.session.session.tell({ type: 'limit-reached', limit })
+      entry.isLimitTold = true
+      await reply.whole(finalStop(services, decoded, limit))
+      return
+    }
+    const prepared = await prepareCall(services, entry, dialect, head, decoded)
+    releases.push(...(await admitted(services, entry, prepared, signal)))
+    signal.throwIfAborted()
+    const counts = prepared.sideRule === null
+    if (counts) entry.turns += 1
+    const isRecorded = await ask(services, call, prepared, reply, report)
+    if (counts && !isRecorded) entry.turns -= 1
+  } catch (cause) {
+    if (signal.aborted) {
+      await cancelled(reply, call)
+      return
+    }
+    if (
+      cause instanceof RolloutError &&
+      (cause.code === 'DIALECT_RATE_LIMITED' || cause.code.startsWith('UPSTREAM_'))
+    ) {
+      report.failed(cause.status, cause.message, 0)
+    }
+    if (!(cause instanceof RolloutError)) report.failed(500, 'internal error of the gateway', 0)
+    await reply.fail(refusalOf(cause))
+    if (!(cause instanceof RolloutError)) throw cause
+  } finally {
+    for (const release of releases) release()
+    await report.settled()
+  }
+}
+
+/** Asks until there is an answer or no more to try, and delivers it. True when a record was made. */
+async function ask(
+  services: ProxyServices,
+  call: ModelCall,
+  prepared: PreparedCall,
+  reply: Reply,
+  report: ReturnType<typeof frameReport>,
+): Promise<boolean> {
+  const { signal } = call.running.abort
+  const identity: EventIdentity = {
+    id: services.newCompletionId(),
+    createdAt: Math.floor(services.clock.now() / 1000),
+    model: call.decoded.model,
+  }
+  const events = new LiveEvents(identity)
+  const template = services.facts.template(prepared.model.upstream, prepared.request, prepared.model.model)
+  const waiting = new AbortController()
+  const keepAlive = reply.stream?.keepAlive(services.clock, waiting.signal)
+  try {
+    let replica = 0
+    for (let regenerations = 0; ; ) {
+      const url = prepared.urls[replica]
+      if (url === undefined) {
+        throw new RolloutError('UPSTREAM_UNREACHABLE', `upstream ${prepared.model.upstream.plan.id} has no url`)
+      }
+      const outcome: CallOutcome = await callUpstream({
+        client: services.client,
+        profile: prepared.model.upstream.profile,
+        request: prepared.engine,
+        url,
+        signal,
+        now: () => services.clock.now(),
+        async onDelta(delta) {
+          for (const event of events.of(delta)) await reply.stream?.push(event)
+        },
+      })
+      if (outcome.kind === 'cancelled') {
+        report.failed(CLIENT_CLOSED_REQUEST, cancelText(signal), outcome.abortedTokens)
+        await cancelled(reply, call)
+        return false
+      }
+      if (outcome.kind === 'failed') {
+        report.failed(outcome.error.status, outcome.error.message, outcome.abortedTokens)
+        if (outcome.isUnsent && replica + 1 < prepared.urls.length) {
+          replica += 1
+          continue
+        }
+        await reply.fail(refusalOfUpstream(outcome.error, call.dialect))
+        return false
+      }
+      const { answer } = outcome
+      if (answer.finish === 'abort' || answer.finish === 'error') {
+        const what = answer.finish === 'abort' ? 'aborted the generation' : 'ended the generation with an error'
+        report.failed(503, `the inference server ${what}`, usageOfAnswer(answer).completionTokens)
+        if (answer.finish === 'abort' && !events.isVisible && regenerations < MAX_REGENERATIONS) {
+          regenerations += 1
+          continue
+        }
+        await reply.fail({ status: 503, message: `the inference server ${what}`, headers: { 'retry-after': '2' } })
+        return false
+      }
+      const response = canonicalResponse(answer, identity)
+      const record = completionRecord({
+        ...prepared,
+        completionId: identity.id as CompletionId,
+        sessionId: call.entry.session.sessionId,
+        sequence: call.sequence,
+        attempt: call.entry.session.attempt,
+        engineBody: prepared.engine.body,
+        originalRequest: call.body,
+        model: prepared.model.model,
+        upstream: prepared.model.upstream.plan.id,
+        replica: url,
+        capturesIds: prepared.model.upstream.profile.capturesIds,
+        isModelTrainable: prepared.model.trainable,
+        template: await template,
+        answer,
+        response,
+        startedAtMs: call.startedAtMs,
+        finishedAtMs: services.clock.now(),
+        firstTokenAtMs: outcome.firstTokenAtMs,
+      })
+      const refusal = await report.captured(record)
+      if (refusal !== null) {
+        await reply.fail(refusal)
+        return false
+      }
+      call.entry.memory.remember(answerTurn(response), prepared.request.messages)
+      if (signal.aborted) await cancelled(reply, call)
+      else if (reply.stream !== null && prepared.engine.stream) {
+        await reply.stream.release()
+        for (const event of events.end(response)) await reply.stream.push(event)
+        reply.stream.end()
+      } else await reply.whole(response)
+      report.delivered(record.completionId, call.answer.delivered)
+      return true
+    }
+  } finally {
+    waiting.abort()
+    await keepAlive
+  }
+}
+
+/** A marked retry waits until the attempt whose connection is gone has let go of the engine. An unmarked equal call is a call of its own. */
+async function firstAttemptGone(entry: SessionEntry, running: RunningCall, call: ModelCall): Promise<void> {
+  running.bodyHash = createHash('sha256').update(call.body).digest('base64')
+  if (retryCountOf(call.head.headers) === 0) return
+  const gone = [...entry.running].filter(
+    other => other !== running && other.bodyHash === running.bodyHash && other.isClientGone,
+  )
+  for (const other of gone) await other.done
+}
+
+/** Right to call, of the session first, then of the upstream. Throws DIALECT_RATE_LIMITED at the deadline. */
+async function admitted(
+  { plan, clock }: ProxyServices,
+  entry: SessionEntry,
+  { model }: PreparedCall,
+  signal: AbortSignal,
+): Promise<readonly Release[]> {
+  const waiting = new AbortController()
+  const onAbort = () => waiting.abort(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  const deadline = new AbortController()
+  clock.sleep(plan.limits.admissionTimeoutMs, deadline.signal).then(
+    () =>
+      waiting.abort(
+        new RolloutError('DIALECT_RATE_LIMITED', `no slot came free within ${plan.limits.admissionTimeoutMs} ms`),
+      ),
+    () => {},
+  )
+  const releases: Release[] = []
+  try {
+    releases.push(await entry.slots.acquire(waiting.signal))
+    releases.push(await model.upstream.slots.acquire(waiting.signal))
+    return releases
+  } catch (cause) {
+    for (const release of releases) release()
+    throw cause
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    deadline.abort()
+  }
+}
+
+/** The end of a call that was cancelled: a harness that is still there learns that its session is over. */
+async function cancelled(reply: Reply, { answer, entry }: ModelCall): Promise<void> {
+  if (answer.closed) return
+  if (answer.started) answer.destroy()
+  else await reply.fail(inactive(entry.session.state))
+}
+
+export const inactive = (state: 'registered' | 'running' | 'ended') => ({
+  status: 403,
+  message: `the session is ${state === 'running' ? 'ending' : state}, not running`,
+  code: 'inactive_session_credential',
+})
+
+const cancelText = ({ reason }: AbortSignal): string =>
+  reason instanceof CallCancelled && reason.reason !== 'client-left'
+    ? `cancelled: ${reason.reason}`
+    : 'the client closed its connection before the answer'
+
+const answerTurn = ({ content, reasoning, toolCalls }: CanonicalResponse) => ({
+  content,
+  reasoning: reasoning ?? null,
+  toolCalls,
+})
+
+function canonicalResponse(answer: UpstreamAnswer, identity: EventIdentity): CanonicalResponse {
+  return {
+    ...identity,
+    content: answer.content,
+    ...(answer.reasoning !== null && { reasoning: answer.reasoning }),
+    toolCalls: answer.toolCalls.map((call, index) => ({ ...call, id: callIdOf(call.id, identity.id, index) })),
+    finish: answer.finish,
+    ...(answer.stopSequence !== null && { stopSequence: answer.stopSequence }),
+    usage: usageOfAnswer(answer),
+    // The dialect passes it on only to a harness that asked.
+    ...(answer.logprobContent !== null && { logprobs: { content: answer.logprobContent } }),
+  }
+}
+
+/** Answer in place of a generation once a limit of the task is reached. It is not sampled and not recorded. */
+function finalStop(services: ProxyServices, request: CanonicalRequest, limit: string): CanonicalResponse {
+  return {
+    id: services.newCompletionId(),
+    createdAt: Math.floor(services.clock.now() / 1000),
+    model: request.model,
+    content: `This session has reached its limit (${limit}).`,
+    toolCalls: [],
+    finish: 'stop',
+    usage: { promptTokens: 0, completionTokens: 0, cachedTokens: 0 },
+  }
+}

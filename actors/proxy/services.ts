@@ -1,0 +1,23 @@
+// What the parts of a proxy share: the plan, the upstreams, the link to the merge thread, time. Made once per server.
+
+import type { Plan } from '../../src/config/plan.js'
+import type { Clock } from '../../src/domain/clock.js'
+import type { CompletionId } from '../../src/domain/ids.js'
+import type { HttpClient } from '../../src/http/client.js'
+import type { Logger } from '../system/behavior.js'
+import type { CaptureSender } from '../threads/port-link.js'
+import type { UpstreamTarget } from './models.js'
+import type { SessionBook } from './sessions.js'
+import type { TokenFacts } from './token-facts.js'
+
+export interface ProxyServices {
+  readonly plan: Plan
+  readonly targets: ReadonlyMap<string, UpstreamTarget>
+  readonly client: HttpClient
+  readonly sender: CaptureSender
+  readonly clock: Clock
+  readonly log: Logger
+  readonly facts: TokenFacts
+  readonly sessions: SessionBook
+  readonly newCompletionId: () => CompletionId
+}

@@ -1,0 +1,174 @@
+// What the model answered in a session, as it wrote it. Harnesses send their history back changed in harmless ways: reasoning lost,
+// arguments re-serialised, white space trimmed. An echoed turn that still says the same is replaced by the recorded one, so that the
+// next prompt extends the last. A turn that says something else is left alone: the harness edited it.
+
+import { createHash } from 'node:crypto'
+import type { CanonicalMessage, ToolCall } from '../../src/domain/conversation.js'
+import { isObject } from '../../src/domain/json.js'
+
+export interface RecordedTurn {
+  readonly content: string | null
+  readonly reasoning: string | null
+  readonly toolCalls: readonly ToolCall[]
+}
+
+export type MemoryRule = 'reasoning_reattached' | 'arguments_restored' | 'content_restored' | 'call_ids_restored'
+
+type AssistantMessage = Extract<CanonicalMessage, { role: 'assistant' }>
+
+interface Remembered extends RecordedTurn {
+  /** First user message and number of answers before: tells equal answers at different places apart. */
+  readonly place: string
+}
+
+/** Turns kept per session; the oldest go first. A session of that many calls has long left its first turns behind. */
+const MAX_TURNS = 20_000
+
+export class TurnMemory {
+  readonly #byCallId = new Map<string, Remembered>()
+  readonly #byText = new Map<string, Remembered[]>()
+  readonly #order: Remembered[] = []
+
+  /** `history`: the messages that the turn answered. */
+  remember(turn: RecordedTurn, history: readonly CanonicalMessage[]): void {
+    const remembered = { ...turn, place: placeOf(history) }
+    this.#order.push(remembered)
+    for (const call of turn.toolCalls) this.#byCallId.set(plainId(call.id), remembered)
+    const text = textKey(turn.content, turn.toolCalls)
+    const same = this.#byText.get(text)
+    if (same === undefined) this.#byText.set(text, [remembered])
+    else same.push(remembered)
+    if (this.#order.length > MAX_TURNS) this.#forgetOldest()
+  }
+
+  /** `messages` with recorded turns in place of equivalent echoes, and the rules that changed something. */
+  restore(messages: readonly CanonicalMessage[]): { messages: readonly CanonicalMessage[]; rules: MemoryRule[] } {
+    const rules = new Set<MemoryRule>()
+    const renamed = new Map<string, string>()
+    const opening = openingOf(messages)
+    let answers = 0
+    const restored = messages.map((message): CanonicalMessage => {
+      if (message.role === 'tool') {
+        const toolCallId = renamed.get(message.toolCallId)
+        return toolCallId === undefined ? message : { ...message, toolCallId }
+      }
+      if (message.role !== 'assistant') return message
+      const turn = this.#find(message, `${opening}/${answers}`)
+      answers += 1
+      return turn === null ? message : restoreTurn(message, turn, rules, renamed)
+    })
+    return { messages: restored, rules: [...rules] }
+  }
+
+  #find(echo: AssistantMessage, place: string): RecordedTurn | null {
+    const calls = echo.toolCalls ?? []
+    const first = calls[0]
+    const byId = first && this.#byCallId.get(plainId(first.id))
+    if (byId && isSameTurn(echo, byId, true)) return byId
+    const candidates = (this.#byText.get(textKey(echo.content, calls)) ?? []).filter(turn =>
+      isSameTurn(echo, turn, false),
+    )
+    return candidates.findLast(turn => turn.place === place) ?? candidates.at(-1) ?? null
+  }
+
+  #forgetOldest(): void {
+    const oldest = this.#order.shift()
+    if (oldest === undefined) return
+    for (const call of oldest.toolCalls) this.#byCallId.delete(plainId(call.id))
+    const key = textKey(oldest.content, oldest.toolCalls)
+    const left = (this.#byText.get(key) ?? []).filter(turn => turn !== oldest)
+    if (left.length === 0) this.#byText.delete(key)
+    else this.#byText.set(key, left)
+  }
+}
+
+function restoreTurn(
+  echo: AssistantMessage,
+  turn: RecordedTurn,
+  rules: Set<MemoryRule>,
+  renamed: Map<string, string>,
+): CanonicalMessage {
+  const calls = echo.toolCalls ?? []
+  if ((echo.content ?? '') !== (turn.content ?? '')) rules.add('content_restored')
+  for (const [index, call] of calls.entries()) {
+    const recorded = turn.toolCalls[index]
+    if (recorded === undefined) continue
+    if (call.arguments !== recorded.arguments) rules.add('arguments_restored')
+    if (call.id !== recorded.id) {
+      rules.add('call_ids_restored')
+      renamed.set(call.id, recorded.id)
+    }
+  }
+  const echoed = echo.reasoning ?? ''
+  // A harness that has its own idea of the reasoning (a summary, an edit) keeps it.
+  const reasoning = echoed.trim() === '' || echoed.trim() === turn.reasoning?.trim() ? turn.reasoning : echoed
+  if ((reasoning ?? '') !== echoed) rules.add('reasoning_reattached')
+  return {
+    role: 'assistant',
+    content: turn.content,
+    ...(reasoning !== null && reasoning !== '' && { reasoning }),
+    ...(turn.toolCalls.length > 0 && { toolCalls: turn.toolCalls }),
+  }
+}
+
+function isSameTurn(echo: AssistantMessage, turn: RecordedTurn, sameIds: boolean): boolean {
+  const calls = echo.toolCalls ?? []
+  return (
+    (echo.content ?? '').trim() === (turn.content ?? '').trim() &&
+    calls.length === turn.toolCalls.length &&
+    calls.every((call, index) => {
+      const recorded = turn.toolCalls[index]
+      return (
+        recorded !== undefined &&
+        call.name === recorded.name &&
+        (!sameIds || plainId(call.id) === plainId(recorded.id)) &&
+        isSameArguments(call.arguments, recorded.arguments)
+      )
+    })
+  )
+}
+
+/** Equal as JSON. What is no JSON cannot be echoed by most APIs: they send nothing or `{}` in its place. */
+function isSameArguments(echoed: string, recorded: string): boolean {
+  if (echoed === recorded) return true
+  const echo = canonicalArguments(echoed)
+  return echo !== null && echo === (canonicalArguments(recorded) ?? '{}')
+}
+
+/** Harnesses drop underscores from ids. */
+const plainId = (id: string): string => id.replaceAll('_', '')
+
+function textKey(content: string | null, calls: readonly ToolCall[]): string {
+  const parts = calls.map(call => `${call.name}${canonicalArguments(call.arguments) ?? '{}'}`)
+  return hash([(content ?? '').trim(), ...parts].join('\0'))
+}
+
+/** Sorted keys, no white space; nothing counts as `{}`; null = no JSON. */
+function canonicalArguments(text: string): string | null {
+  if (text.trim() === '') return '{}'
+  try {
+    return JSON.stringify(sorted(JSON.parse(text)))
+  } catch {
+    return null
+  }
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.keys(value)
+      .sort()
+      .map(key => [key, sorted(value[key])]),
+  )
+}
+
+const placeOf = (history: readonly CanonicalMessage[]): string =>
+  `${openingOf(history)}/${history.filter(message => message.role === 'assistant').length}`
+
+function openingOf(messages: readonly CanonicalMessage[]): string {
+  const first = messages.find(message => message.role === 'user')
+  return hash(JSON.stringify(first ?? null))
+}
+
+const hash = (text: string): string => createHash('sha1').update(text).digest('base64')

@@ -1,0 +1,19 @@
+// Body of an answer as a JSON object, for clients of ours.
+
+import { RolloutError } from '../domain/errors.js'
+import { isObject, type JsonObject } from '../domain/json.js'
+
+/** Throws RolloutError UPSTREAM_MALFORMED saying what came in its place; never with a part of the body. */
+export function parseJsonObject(text: string): JsonObject {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw new RolloutError('UPSTREAM_MALFORMED', 'answer of the inference server: the body is not JSON', { cause })
+  }
+  if (!isObject(value)) {
+    throw new RolloutError('UPSTREAM_MALFORMED', 'answer of the inference server: the body is not a JSON object')
+  }
+  // What JSON.parse gave is JSON all the way down.
+  return value as JsonObject
+}
