@@ -18,6 +18,8 @@ export type ControlDeps = Omit<ControlOptions, 'hub' | 'clock' | 'onFailure'>
 
 /** Events kept for subscribers that come back, as a multiple of one subscriber's queue. */
 const RING_FACTOR = 4
+/** Requests under way get this long to finish when the port closes. */
+const GRACE_MS = 3_000
 /** Telemetry of all sessions passes here. */
 const MAILBOX_FACTOR = 16
 
@@ -72,8 +74,17 @@ export function controlProps(deps: ControlDeps): ActorProps<ControlMessage, Cont
           effect.type === 'listen'
             ? { type: 'listen-failed', error: errorData(cause) }
             : { type: 'effect-failed', effect: effect.type, error: errorData(cause) },
-        signal: async () => {
-          await server?.close()
+        signal: async (_signal, _state, { clock }) => {
+          const open = server
+          if (open === null) return
+          const closed = open.close()
+          const cut = new AbortController()
+          clock.sleep(GRACE_MS, cut.signal).then(
+            () => open.server.closeAllConnections(),
+            () => undefined,
+          )
+          await closed
+          cut.abort()
         },
         summarize: state => ({ ...state.listening, failed: state.failed?.message ?? null, published: state.published }),
       }

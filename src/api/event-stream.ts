@@ -47,11 +47,6 @@ export async function streamEvents(writer: AnswerWriter, { hub, clock, lastEvent
   } finally {
     leave()
     writer.end()
-    // Else the connection would idle on, and hold up a close of the server.
-    writer.delivered.then(
-      () => writer.destroy(),
-      () => undefined,
-    )
   }
 }
 

@@ -81,7 +81,11 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     const header = request.headers['last-event-id']
     const lastEventId = (typeof header === 'string' ? header : query.last_event_id) ?? null
     reply.hijack()
-    await streamEvents(answerWriter(reply.raw), { hub: options.hub, clock: options.clock, lastEventId })
+    const writer = answerWriter(reply.raw)
+    await streamEvents(writer, { hub: options.hub, clock: options.clock, lastEventId })
+    await writer.delivered
+    // A stream that the close of the server has ended leaves a connection that became idle too late to be closed with the others.
+    if (!server.server.listening) server.server.closeIdleConnections()
     return reply
   })
 }

@@ -1,5 +1,6 @@
 // The control API over HTTP: routes, token, error shapes (W-5). It decides nothing about tasks; it asks its ports.
 
+import type { Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
@@ -50,10 +51,18 @@ export function controlServer(options: ControlOptions): FastifyInstance {
     }
   })
 
+  // A connection that brought no request yet is not idle to Node, and would hold up a close until its client gives up.
+  const unused = new Set<Socket>()
+  server.server.on('connection', socket => {
+    unused.add(socket)
+    socket.once('close', () => unused.delete(socket))
+  })
+  server.server.on('request', request => unused.delete(request.socket))
   let closing = false
   server.addHook('preClose', async () => {
     closing = true
     options.hub.close()
+    for (const socket of unused) socket.destroy()
   })
   server.addHook('onSend', async (request, reply, payload) => {
     // An answer that was on its way when the close began must not leave an idle connection behind.
