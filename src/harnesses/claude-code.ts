@@ -11,6 +11,7 @@ import { commonSettings, settingsProblems } from './shared/settings.js'
 
 /** Below this the CLI refuses a compaction window. */
 const SMALLEST_COMPACTION_WINDOW = 100_000
+const DEFAULT_OUTPUT = 32_000
 
 const settings = z.strictObject({
   ...commonSettings,
@@ -22,6 +23,7 @@ const settings = z.strictObject({
   allowed_tools: z.array(z.string().min(1)).nullish(),
   disallowed_tools: z.array(z.string().min(1)).nullish(),
   max_thinking_tokens: z.int().min(0).nullish(),
+  max_output_tokens: z.int().min(1).nullish(),
 })
 
 export const claudeCode: HarnessPreset = {
@@ -82,7 +84,8 @@ function argv({ installDir, model, agent }: HarnessInput, mcpFile: string | null
 
 function environment(input: HarnessInput, configDir: string): Record<string, string> {
   const { model, contextWindow, agent } = input
-  const { max_thinking_tokens: thinking } = settings.parse(agent.settings)
+  const { max_thinking_tokens: thinking, max_output_tokens } = settings.parse(agent.settings)
+  const output = max_output_tokens ?? outputLimit(contextWindow)
   return {
     CLAUDE_CONFIG_DIR: configDir,
     IS_SANDBOX: '1',
@@ -96,11 +99,16 @@ function environment(input: HarnessInput, configDir: string): Record<string, str
     ANTHROPIC_DEFAULT_HAIKU_MODEL: model,
     CLAUDE_CODE_SUBAGENT_MODEL: model,
     ...(thinking != null && { MAX_THINKING_TOKENS: String(thinking) }),
+    ...(output !== null && { CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(output) }),
     ...(contextWindow !== null && { CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(contextWindow) }),
     ...(contextWindow !== null &&
       contextWindow >= SMALLEST_COMPACTION_WINDOW && { CLAUDE_CODE_AUTO_COMPACT_WINDOW: String(contextWindow) }),
   }
 }
+
+/** It keeps room for a whole answer (32,000 tokens by itself), which in a small window leaves none for its own prompt. */
+const outputLimit = (contextWindow: number | null): number | null =>
+  contextWindow !== null && contextWindow < 4 * DEFAULT_OUTPUT ? Math.floor(contextWindow / 4) : null
 
 /** This CLI wants the transport by name. */
 const mcpServers = (servers: readonly McpServer[]): JsonObject =>

@@ -3,6 +3,7 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { HarnessPreset } from './base.js'
+import { errorText, exitCodeError, jsonLines } from './shared/json-lines.js'
 import { mcpServerMap } from './shared/mcp.js'
 import { commonSettings, settingsProblems } from './shared/settings.js'
 
@@ -52,6 +53,11 @@ export const geminiCli: HarnessPreset = {
       ],
       postprocess: [],
     }
+  },
+  judge({ returnCode, stdout, stderr }) {
+    const last = jsonLines(stdout).findLast(event => event['type'] === 'result')
+    if (last?.['status'] === 'error') return `gemini_cli: ${errorText(last['error'])}`
+    return exitCodeError(returnCode, stderr, stdout)
   },
   // Router, web search and loop checks ask for Google's small models and offer no function tools.
   sideCalls: [{ name: 'utility', modelGlob: 'gemini-*', noTools: true }],

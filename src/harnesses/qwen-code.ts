@@ -4,6 +4,7 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { HarnessPreset } from './base.js'
+import { errorText, exitCodeError, jsonLines } from './shared/json-lines.js'
 import { mcpServerMap } from './shared/mcp.js'
 import { commonSettings, settingsProblems } from './shared/settings.js'
 
@@ -56,6 +57,11 @@ export const qwenCode: HarnessPreset = {
       ],
       postprocess: [],
     }
+  },
+  judge({ returnCode, stdout, stderr }) {
+    const last = jsonLines(stdout).findLast(event => event['type'] === 'result')
+    if (last?.['is_error'] === true) return `qwen_code: ${errorText(last['error'])}`
+    return exitCodeError(returnCode, stderr, stdout)
   },
   sideCalls: [],
   workspaceLitter: ['.qwen'],
