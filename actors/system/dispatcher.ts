@@ -6,7 +6,7 @@ import { onNextTurn } from './clock.js'
 /** Messages an actor may handle before the next actor's turn. */
 const BATCH = 64
 /** Batches per turn of the event loop. */
-const BATCHES_PER_TURN = 256
+const BATCHES_PER_TURN = 1_024
 
 export interface Runnable {
   /** Handles up to `limit` messages; true when more are waiting. Must not throw. */

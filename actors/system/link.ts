@@ -13,7 +13,7 @@ import type { Logger, TerminatedReason } from './behavior.js'
 import type { DeadLetterReason } from './dead-letters.js'
 import { type Envelope, open, seal } from './envelope.js'
 import type { ActorRef, Address, AnyMessage } from './ref.js'
-import { isTransferred, ownedBuffers, transferTypedArrays } from './transfer.js'
+import { isTransferred, ownedBuffers } from './transfer.js'
 
 /** What goes over a link. `to` routes it; `system-ended` is from the hub to all. */
 type Packet =
@@ -112,7 +112,6 @@ export function createLinks(host: LinkHost): Links {
     switch (packet.kind) {
       case 'tell':
         if (!open(packet.envelope, host.refOf)) host.undeliverable(to, { type: 'malformed' }, 'malformed')
-        else if (packet.transfer) host.deliver(to, transferTypedArrays(packet.envelope.message))
         else host.deliver(to, packet.envelope.message)
         break
       case 'ask-failed':
@@ -175,7 +174,15 @@ export function createLinks(host: LinkHost): Links {
           post(otherPort, { kind: 'system-ended', to: addressOf(other), system: peer })
       }
       ends.set(peer, end)
-      port.on('message', data => receive(peer, data))
+      port.on('message', data => {
+        try {
+          receive(peer, data)
+        } catch (cause) {
+          // Thrown on, it would end this thread for what another one sent.
+          host.log.error(EVENTS.linkReceiveFail, { peer, cause })
+          host.undeliverable(addressOf(host.system), { type: 'malformed' }, 'malformed')
+        }
+      })
       port.on('messageerror', () => host.undeliverable(addressOf(host.system), { type: 'malformed' }, 'malformed'))
       port.on('close', end)
       host.log.debug(EVENTS.linkOpen, { peer })

@@ -1,5 +1,6 @@
 // A ref that records what it is told, in place of an actor one does not want to run: for tests, and for users of the library.
 
+import { defer, EMPTY } from 'rxjs'
 import { RolloutError } from '../../src/domain/errors.js'
 import { after, realClock } from './clock.js'
 import type { ActorRef, AnyMessage } from './ref.js'
@@ -30,20 +31,20 @@ export function spawnProbe<M extends AnyMessage>(system: ActorSystem, name: stri
     for (const take of waiting) if (take(message)) return
     unexpected.add(message)
   }
-  const ref = system.spawn<M, M, null, never>(
+  const ref = system.spawn<M, M, null, M>(
     {
       behavior: () => ({
         machine: {
           initial: { state: null, effects: [] },
-          step: (state, message) => {
-            // The one impure step in the house: a probe exists to be looked into.
-            record(message)
-            return { state, effects: [] }
-          },
+          step: (state, message) => ({ state, effects: [message] }),
           scope: () => 'recording',
         },
-        interpret: () => effect => effect,
-        onEffectError: effect => effect,
+        interpret: () => message =>
+          defer(() => {
+            record(message)
+            return EMPTY
+          }),
+        onEffectError: message => message,
       }),
       mailbox: { capacity: PROBE_CAPACITY, overflow: 'refuse' },
       supervision: { restart: 'temporary', strategy: 'one-for-one', intensity: 0, periodMs: 1000 },

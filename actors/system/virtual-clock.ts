@@ -28,9 +28,9 @@ export function virtualClock(startMs = 0): VirtualClock {
     for (const timer of timers) if (timer.at <= until && (first === null || timer.at < first.at)) first = timer
     return first
   }
-  // Two turns: a port message sent in the first arrives in the second.
+  // Several turns: a port message sent in one arrives in the next, and the dispatcher spreads much work over turns.
   const settle = async () => {
-    for (let turn = 0; turn < 2; turn++) await new Promise<void>(onNextTurn)
+    for (let turn = 0; turn < 4; turn++) await new Promise<void>(onNextTurn)
   }
 
   return {

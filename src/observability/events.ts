@@ -18,12 +18,13 @@ export const EVENTS = {
   linkOpen: 'link-open',
   linkEnd: 'link-end',
   linkSendFail: 'link-send-fail',
+  linkReceiveFail: 'link-receive-fail',
 
   // actors/threads
   threadStart: 'thread-start',
   threadExit: 'thread-exit',
+  threadDeath: 'thread-death',
   threadRestart: 'thread-restart',
-  threadKill: 'thread-kill',
   threadStartFail: 'thread-start-fail',
   threadDrainFail: 'thread-drain-fail',
   threadAttachFail: 'thread-attach-fail',

@@ -1,6 +1,10 @@
+import { defer, EMPTY } from 'rxjs'
 import t from 'tap'
-import { sampleActor, type Total } from '../../../support/sample-actor.js'
-import { createTestSystem } from '../../../support/test-system.js'
+import type { ActorProps } from '../../../../actors/system/behavior.js'
+import { realClock } from '../../../../actors/system/clock.js'
+import type { ActorRef } from '../../../../actors/system/ref.js'
+import { type SampleMessage, sampleActor, type Total } from '../../../support/sample-actor.js'
+import { createRealTimeSystem, createTestSystem } from '../../../support/test-system.js'
 
 t.test('messages are handled in the order they were told, and a question is answered', async t => {
   const { system } = createTestSystem(t)
@@ -33,7 +37,7 @@ t.test('an unanswered question ends at its deadline and leaves nothing behind', 
 
 t.test('a reply after the deadline is a dead letter', async t => {
   const { system, clock, deadLetters, probe } = createTestSystem(t)
-  const asked = probe<{ type: 'question'; replyTo: import('../../../../actors/system/ref.js').ActorRef<Total> }>()
+  const asked = probe<{ type: 'question'; replyTo: ActorRef<Total> }>()
   const answer = t.rejects(system.ask(asked.ref, { type: 'question' }, 10), { code: 'ACTOR_ASK_TIMEOUT' })
   const { replyTo } = await asked.expectMessage('question', 1_000)
   await clock.advance(10)
@@ -66,7 +70,7 @@ t.test('a message to nobody is a dead letter with reason, type and address', asy
 t.test('a question to nobody is refused at once', async t => {
   const { system } = createTestSystem(t)
   const nobody = system.refOf<Parameters<typeof ask>[0]>({ system: 'test', path: '/nobody/' })
-  const ask = (message: import('../../../support/sample-actor.js').SampleMessage) => message
+  const ask = (message: SampleMessage) => message
   await t.rejects(system.ask(nobody, { type: 'total-requested' }, 60_000), { code: 'ACTOR_DEAD' })
 })
 
@@ -133,4 +137,49 @@ t.test('names are checked', async t => {
     code: 'INTERNAL_BUG',
     message: /capacity/,
   })
+})
+
+interface Ball {
+  readonly type: 'ball'
+}
+const player = (other: () => ActorRef<Ball>, counts: { n: number }): ActorProps<Ball, Ball, null, 'hit'> => ({
+  behavior: () => ({
+    machine: {
+      initial: { state: null, effects: [] },
+      step: state => ({ state, effects: ['hit'] }),
+      scope: () => 'playing',
+    },
+    interpret: () => () =>
+      defer(() => {
+        counts.n += 1
+        other().tell({ type: 'ball' })
+        return EMPTY
+      }),
+    onEffectError: () => ({ type: 'ball' }),
+  }),
+  mailbox: { capacity: 10, overflow: 'refuse' },
+  supervision: { restart: 'temporary', strategy: 'one-for-one', intensity: 0, periodMs: 1_000 },
+  shutdownMs: 100,
+})
+
+t.test('actors that keep each other busy starve neither timers nor other actors', async t => {
+  const clock = realClock()
+  const { system } = createRealTimeSystem(t, clock)
+  const counts = { n: 0 }
+  const one: ActorRef<Ball> = system.spawn(
+    player(() => two, counts),
+    'one',
+  )
+  const two: ActorRef<Ball> = system.spawn(
+    player(() => one, counts),
+    'two',
+  )
+  const sample = system.spawn(sampleActor(), 'sample')
+  one.tell({ type: 'ball' })
+  await clock.sleep(20)
+  const before = counts.n
+  t.ok(before > 100)
+  t.match(await system.ask(sample, { type: 'total-requested' }, 5_000), { total: 0 })
+  await clock.sleep(1)
+  t.ok(counts.n > before, 'and they still play')
 })
