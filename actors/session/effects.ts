@@ -9,6 +9,7 @@ import type { SideCallRule } from '../../src/harnesses/base.js'
 import { EVENTS } from '../../src/observability/events.js'
 import type { MergeMessage } from '../protocol/merge.js'
 import type { ProxyMessage, ProxySession } from '../protocol/proxy.js'
+import type { ReaperMessage } from '../protocol/reaper.js'
 import type { SessionReport } from '../protocol/session.js'
 import type { StagesMessage } from '../protocol/stages.js'
 import type { ActorContext } from '../system/behavior.js'
@@ -27,6 +28,7 @@ export interface SessionDeps {
   /** The pair that serves the session. */
   readonly proxy: ActorRef<ProxyMessage>
   readonly merge: ActorRef<MergeMessage>
+  readonly reaper: ActorRef<ReaperMessage>
 }
 
 const PUT_DEADLINE_MS = 5_000
@@ -86,6 +88,8 @@ export function sessionEffects(
           map(({ gatewayUrl }): SessionInput => ({ type: 'proxy-registered', gatewayUrl, atMs: now() })),
           catchError(cause => of<SessionInput>({ type: 'proxy-unreachable', error: errorData(cause), atMs: now() })),
         )
+      case 'announce':
+        return tell(() => deps.reaper.tell({ type: 'session-lives', sessionId, session: context.self }))
       case 'open-ledger':
         return tell(() => merge.tell({ type: 'open-ledger', sessionId, session: context.self }))
       case 'request-init':

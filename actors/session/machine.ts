@@ -37,7 +37,11 @@ export function sessionMachine(setup: SessionSetup): Machine<SessionState, Sessi
   return {
     initial: {
       state: initialState(setup),
-      effects: [{ type: 'open-ledger' }, { type: 'register-at-proxy', state: 'registered', firstSequence: 0 }],
+      effects: [
+        { type: 'announce' },
+        { type: 'open-ledger' },
+        { type: 'register-at-proxy', state: 'registered', firstSequence: 0 },
+      ],
     },
     step,
     scope: state => state.phase,

@@ -113,6 +113,8 @@ export type SessionInput = SessionMessage | SessionSelf
 export type SessionEffect =
   /** session-put at the proxy; answered by `proxy-registered` or `proxy-unreachable`. */
   | { readonly type: 'register-at-proxy'; readonly state: 'registered' | 'running'; readonly firstSequence: number }
+  /** To the reaper, before anything is made. */
+  | { readonly type: 'announce' }
   | { readonly type: 'open-ledger' }
   | { readonly type: 'request-init'; readonly timeoutMs: number }
   | {

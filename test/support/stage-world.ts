@@ -22,7 +22,7 @@ import { findProcesses, SESSION_MARKER } from '../../src/runtimes/processes.js'
 import { scratchFolder } from './local-runtime.js'
 import { testPlan } from './plan.js'
 import { completionRecord } from './records.js'
-import { sessionId, sessionSetup, sessionSpec } from './session-fixtures.js'
+import { recordingRef, sessionId, sessionSetup, sessionSpec } from './session-fixtures.js'
 import { createRealTimeSystem } from './test-system.js'
 
 export interface StageWorld {
@@ -109,6 +109,7 @@ export function stageWorld(t: Test, options: WorldOptions = {}): StageWorld {
           stages,
           proxy: proxyStandIn(proxyTold),
           merge: mergeStandIn(),
+          reaper: recordingRef('/reaper/'),
         }),
         name,
       )
