@@ -9,7 +9,7 @@ import { isObject, type JsonObject } from '../../src/domain/json.js'
 import { type AnswerWriter, answerWriter } from '../../src/http/answer.js'
 import { readBody } from '../../src/http/body.js'
 import { EVENTS } from '../../src/observability/events.js'
-import { generate, inactive } from './generate.js'
+import { generate, inactive, STOPPING } from './generate.js'
 import { modelNames, resolveModel } from './models.js'
 import { type Refusal, refusalOf, refuse } from './reply.js'
 import type { ProxyServices } from './services.js'
@@ -132,6 +132,7 @@ function authenticate(services: ProxyServices, dialect: Dialect, head: HttpReque
       headers: { 'www-authenticate': 'Bearer' },
     }
   }
+  if (services.sessions.isStopping) return STOPPING
   return entry.session.state === 'running' ? entry : inactive(entry.session.state)
 }
 

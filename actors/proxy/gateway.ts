@@ -77,11 +77,14 @@ export async function openGateway({ plan, port, sender, clock, log }: GatewayOpt
       unacknowledged: sender.unacknowledged,
     }),
     async stop(graceMs) {
-      for (const entry of sessions.entries()) {
-        entry.session = { ...entry.session, state: 'ended' }
-        entry.cancelAll('proxy-stopping')
-      }
+      sessions.stop()
       await server.close(graceMs, (ms, signal) => clock.sleep(ms, signal))
+      // Frames of cancelled calls are still on their way to the merge thread.
+      const settled = new AbortController()
+      await Promise.race([
+        Promise.all(exchanges).finally(() => settled.abort()),
+        clock.sleep(graceMs, settled.signal).catch(() => {}),
+      ])
       await client.close()
     },
   }

@@ -14,7 +14,7 @@ import { frameReport } from './frame-report.js'
 import { reachedLimit } from './limits.js'
 import { callIdOf, type EventIdentity, LiveEvents } from './live-events.js'
 import { type PreparedCall, prepareCall, retryCountOf } from './prepare.js'
-import { type Reply, refusalOf, refusalOfUpstream, replyTo } from './reply.js'
+import { type Refusal, type Reply, refusalOf, refusalOfUpstream, replyTo } from './reply.js'
 import type { ProxyServices } from './services.js'
 import { CallCancelled, type RunningCall, type SessionEntry } from './sessions.js'
 import type { Release } from './slots.js'
@@ -118,7 +118,7 @@ async function ask(
         },
       })
       if (outcome.kind === 'cancelled') {
-        report.failed(CLIENT_CLOSED_REQUEST, cancelText(signal), outcome.abortedTokens)
+        report.failed(CLIENT_CLOSED_REQUEST, CANCEL_TEXTS[cancelReason(signal)], outcome.abortedTokens)
         await cancelled(reply, call)
         return false
       }
@@ -227,12 +227,16 @@ async function admitted(
   }
 }
 
-/** The end of a call that was cancelled: a harness that is still there learns that its session is over. */
-async function cancelled(reply: Reply, { answer, entry }: ModelCall): Promise<void> {
+/** The end of a call that was cancelled: a harness that is still there learns that its session is over, or that the proxy stops. */
+async function cancelled(reply: Reply, { answer, entry, running }: ModelCall): Promise<void> {
   if (answer.closed) return
   if (answer.started) answer.destroy()
+  else if (cancelReason(running.abort.signal) === 'proxy-stopping') await reply.fail(STOPPING)
   else await reply.fail(inactive(entry.session.state))
 }
+
+/** A harness tries again, and finds the restarted proxy. */
+export const STOPPING: Refusal = { status: 503, message: 'the gateway is stopping', headers: { 'retry-after': '2' } }
 
 export const inactive = (state: 'registered' | 'running' | 'ended') => ({
   status: 403,
@@ -240,10 +244,14 @@ export const inactive = (state: 'registered' | 'running' | 'ended') => ({
   code: 'inactive_session_credential',
 })
 
-const cancelText = ({ reason }: AbortSignal): string =>
-  reason instanceof CallCancelled && reason.reason !== 'client-left'
-    ? `cancelled: ${reason.reason}`
-    : 'the client closed its connection before the answer'
+const cancelReason = ({ reason }: AbortSignal): CallCancelled['reason'] =>
+  reason instanceof CallCancelled ? reason.reason : 'client-left'
+
+const CANCEL_TEXTS: Readonly<Record<CallCancelled['reason'], string>> = {
+  'client-left': 'the client closed its connection before the answer',
+  'session-ended': 'the session ended before the answer',
+  'proxy-stopping': 'the gateway stopped before the answer',
+}
 
 const answerTurn = ({ content, reasoning, toolCalls }: CanonicalResponse) => ({
   content,

@@ -66,6 +66,7 @@ export class SessionBook {
   readonly #byKeyHash = new Map<string, SessionEntry>()
   readonly #inflight: number
   readonly #maxWaiting: number
+  #isStopping = false
 
   constructor(inflightPerSession: number, maxWaiting: number) {
     this.#inflight = inflightPerSession
@@ -74,6 +75,16 @@ export class SessionBook {
 
   get size(): number {
     return this.#byId.size
+  }
+
+  /** True once `stop` was called: every further call is refused. */
+  get isStopping(): boolean {
+    return this.#isStopping
+  }
+
+  stop(): void {
+    this.#isStopping = true
+    for (const entry of this.#byId.values()) entry.cancelAll('proxy-stopping')
   }
 
   entries(): readonly SessionEntry[] {

@@ -18,6 +18,7 @@ import type { LimitsPlan, Plan, UpstreamPlan } from '../../src/config/plan.js'
 import type { SessionLedger } from '../../src/domain/completion.js'
 import type { SessionId } from '../../src/domain/ids.js'
 import type { JsonObject } from '../../src/domain/json.js'
+import type { TaskLimits } from '../../src/domain/task.js'
 import { createRealTimeSystem, type RecordingLogger } from './test-system.js'
 
 const limits: LimitsPlan = {
@@ -34,6 +35,14 @@ const limits: LimitsPlan = {
   eventQueue: 100,
   outputBytes: 1000,
   sessionBytes: 1000,
+}
+
+export const noLimits: TaskLimits = {
+  max_turns: null,
+  max_input_tokens: null,
+  max_output_tokens: null,
+  max_total_tokens: null,
+  context_window: null,
 }
 
 /** The parts of a plan that a pair reads. */
@@ -128,13 +137,7 @@ export async function startPair(t: { teardown(run: () => unknown): unknown }, pl
       state: 'running',
       sampling: {},
       samplingSeed: null,
-      limits: {
-        max_turns: null,
-        max_input_tokens: null,
-        max_output_tokens: null,
-        max_total_tokens: null,
-        context_window: null,
-      },
+      limits: noLimits,
       models: {},
       sideCalls: [],
       session: ref,

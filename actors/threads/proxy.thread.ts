@@ -1,0 +1,26 @@
+// The thread of a proxy: one proxy actor with its port for harnesses, and the link on which captures go to the merge thread of its
+// pair. The link may be replaced while it lives; what waited on the old one ends with ACTOR_DEAD.
+
+import type { Plan } from '../../src/config/plan.js'
+import { proxyProps } from '../proxy/actor.js'
+import { defineThread } from './entry.js'
+import { CAPTURE_PORT, PROXY_ACTOR, START_MS } from './pair.js'
+import { replaceableSender } from './port-link.js'
+
+export interface ProxyThreadData {
+  readonly plan: Plan
+  /** 0 = any free port; after a restart the one it had. */
+  readonly port: number
+}
+
+export type ProxyThreadReply = { readonly port: number }
+
+export const thread = defineThread<ProxyThreadData, ProxyThreadReply>({
+  async start(thread, { plan, port }) {
+    const sender = replaceableSender(plan.limits)
+    thread.onPort(CAPTURE_PORT, capturePort => sender.attach(capturePort))
+    const proxy = thread.system.spawn(proxyProps({ plan, port, sender }), PROXY_ACTOR)
+    const description = await thread.system.ask(proxy, { type: 'proxy-described' }, START_MS)
+    return { port: description.port }
+  },
+})

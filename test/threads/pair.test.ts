@@ -1,0 +1,109 @@
+// The pair on threads, real and inline: started by its host, captured over its own port, and what a death costs.
+
+import { createHash } from 'node:crypto'
+import t from 'tap'
+import { createSystem } from '../../actors/index.js'
+import type { MergeMessage } from '../../actors/protocol/merge.js'
+import type { ProxyMessage } from '../../actors/protocol/proxy.js'
+import type { SessionMessage } from '../../actors/protocol/session.js'
+import { mergeAddress, pairThreads, proxyAddress } from '../../actors/threads/pair.js'
+import type { SessionId } from '../../src/domain/ids.js'
+import { dialectCalls, gatewayPlan, noLimits } from '../support/pair.js'
+import { scriptedEngine } from '../support/scripted-engine.js'
+
+const ASK_MS = 20_000
+
+for (const mode of ['real', 'inline'] as const) {
+  t.test(`${mode} threads: a call is captured, a proxy's death loses no acknowledged record`, async t => {
+    let open = () => {}
+    const opened = new Promise<void>(resolve => {
+      open = resolve
+    })
+    const engine = await scriptedEngine(t, (_body, index) =>
+      index === 1 ? { pieces: ['b'], before: opened } : { pieces: ['a'] },
+    )
+    const plan = gatewayPlan([{ urls: [engine.url] }])
+    const restarted: (readonly string[])[] = []
+    let onRestart = () => {}
+    const restart = new Promise<void>(resolve => {
+      onRestart = resolve
+    })
+    const system = createSystem({ plan, threads: mode, logLevel: 'error' })
+    t.teardown(() => system.stop(20_000))
+    const { replies } = await system.startThreads('pair-1', {
+      ...pairThreads(plan, 1, 0),
+      onRestarted: threads => {
+        restarted.push(threads)
+        onRestart()
+      },
+    })
+    const port = (replies['proxy-1'] as { port: number }).port
+    const proxy = system.refOf<ProxyMessage>(proxyAddress(1))
+    const merge = system.refOf<MergeMessage>(mergeAddress(1))
+    const probe = system.probe<SessionMessage>()
+    const sessionId = 's-a' as SessionId
+    const put = (firstSequence: number) =>
+      system.ask(
+        proxy,
+        {
+          type: 'session-put',
+          session: {
+            sessionId,
+            keyHash: createHash('sha256').update('sk-a').digest('hex'),
+            attempt: 0,
+            state: 'running',
+            sampling: {},
+            samplingSeed: null,
+            limits: noLimits,
+            models: {},
+            sideCalls: [],
+            session: probe.ref,
+            firstSequence,
+          },
+        },
+        ASK_MS,
+      )
+    const call = () =>
+      fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: 'Bearer sk-a' },
+        body: JSON.stringify(dialectCalls.openai_chat.body),
+      })
+
+    merge.tell({ type: 'open-ledger', sessionId, session: probe.ref })
+    t.strictSame(await put(0), { type: 'session-put-done', gatewayUrl: `http://127.0.0.1:${port}` })
+    t.match(await (await call()).json(), { choices: [{ message: { content: 'a' } }] })
+    t.match(await probe.expectMessage('completion-recorded', ASK_MS), { calls: 1, sampledTokens: 2 })
+
+    const running = call().then(
+      response => response.status,
+      () => 'cut',
+    )
+    await engine.generation(1)
+    system.kill('proxy-1')
+    t.equal(await running, mode === 'real' ? 'cut' : 503, 'a harness may try again')
+    await restart
+    t.strictSame(restarted, [['proxy-1']])
+    open()
+
+    t.equal((await call()).status, 401, 'the session must register again')
+    t.match(await put(2), { gatewayUrl: `http://127.0.0.1:${port}` }, 'on the port it had')
+    t.equal((await call()).status, 200)
+    t.match(await probe.expectMessage('completion-recorded', ASK_MS), { calls: 2, sampledTokens: 4 })
+    t.match(await system.ask(merge, { type: 'merge-described' }, ASK_MS), { sessions: 1, calls: 2, tokens: 4 })
+    await system.ask(proxy, { type: 'session-close-requested', sessionId }, ASK_MS)
+    const sealed = await system.ask(merge, { type: 'ledger-seal-requested', sessionId }, ASK_MS)
+    t.match(sealed, {
+      ledger: {
+        calls: [
+          { record: { sequence: 0, sampledIds: Int32Array.of(10, 99) }, delivered: 'yes' },
+          { record: { sequence: 2, sampledIds: Int32Array.of(10, 99) }, delivered: 'yes' },
+        ],
+      },
+    })
+    t.match(await system.ask(merge, { type: 'ledger-seal-requested', sessionId }, ASK_MS), { type: 'ledger-unknown' })
+    t.equal((await call()).status, 403)
+    t.strictSame((await system.stop(20_000)).missed, [])
+    await t.rejects(call(), 'the port is closed')
+  })
+}
