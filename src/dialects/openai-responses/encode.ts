@@ -174,14 +174,25 @@ export function responsesStream(request: CanonicalRequest): StreamEncoder {
       return frames
     },
     fail(status, message, code) {
-      const error = { code: code ?? (status === 429 ? 'rate_limit_exceeded' : 'server_error'), message }
-      return [
-        frame('response.failed', {
-          response: responseObject(start, request, { status: 'failed', error, output, usage: null }),
-        }),
-      ]
+      const error = { code: failureCode(status, code), message }
+      // Items that were held back are not repeated: a call that the client never got must not be acted on.
+      const fields = { status: 'failed', error, output: [], usage: null }
+      return [frame('response.failed', { response: responseObject(start, request, fields) })]
     },
   }
+}
+
+/** Codes by which clients decide what to do: Codex retries `server_error` and gives up on the others. */
+const FAILURE_CODES = new Set([
+  'context_length_exceeded',
+  'rate_limit_exceeded',
+  'insufficient_quota',
+  'invalid_prompt',
+])
+
+function failureCode(status: number, code: string | undefined): string {
+  if (code !== undefined && FAILURE_CODES.has(code)) return code
+  return status === 429 ? 'rate_limit_exceeded' : 'server_error'
 }
 
 type EncodedFrame = ReturnType<StreamEncoder['push']>[number]

@@ -375,6 +375,8 @@ t.test(
       sequence_number: sent,
       response: { status: 'failed', error: { code: 'server_error', message: 'the engine failed' } },
     })
+    const [named] = dialect.streamEncoder(read({ input: 'go' })).fail(502, 'gone', 'upstream_error')
+    t.match(JSON.parse(named?.data ?? ''), { response: { error: { code: 'server_error' } } })
     const [tooLong] = dialect.streamEncoder(read({ input: 'go' })).fail(400, 'too long', 'context_length_exceeded')
     t.match(JSON.parse(tooLong?.data ?? ''), { response: { error: { code: 'context_length_exceeded' } } })
     t.match(dialect.errorBody(400, 'too long', 'context_length_exceeded'), {
