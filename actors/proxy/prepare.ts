@@ -58,6 +58,7 @@ export async function prepareCall(
   const asked = smaller(resolved.asked.maxTokens, outputBudget(entry))
   const maxTokens = await tokensLeft(services, entry, dialect, request, model, asked)
   const rules = [
+    ...(decoded.rules ?? []),
     ...memory.rules,
     ...(maxTokens !== resolved.asked.maxTokens && maxTokens !== null ? ['max_tokens_clamped'] : []),
   ]
