@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import t from 'tap'
 import { realClock } from '../../actors/system/clock.js'
@@ -32,21 +33,19 @@ function bothEnds(over: Partial<ControlledThread>, clock = realClock()) {
 }
 
 t.test('a call is answered, and a port goes with it', async t => {
-  const heard = new Promise(resolve => {
-    const { control, die } = bothEnds({
-      start: async (data, [named]) => {
-        named?.port.once('message', resolve)
-        return { given: data, name: named?.name }
-      },
-    })
-    t.teardown(die)
-    const { port1, port2 } = new MessageChannel()
-    const started = control.start({ a: Int32Array.of(1, 2) }, [{ name: 'capture', port: port2 }], 5_000)
-    t.teardown(() => port1.close())
-    port1.postMessage('hello')
-    t.resolveMatch(started, { given: { a: Int32Array.of(1, 2) }, name: 'capture' })
+  const { control, die } = bothEnds({
+    start: async (data, [named]) => {
+      named?.port.postMessage('hello')
+      return { given: data, name: named?.name }
+    },
   })
-  t.equal(await heard, 'hello')
+  t.teardown(die)
+  const { port1, port2 } = new MessageChannel()
+  t.teardown(() => port1.close())
+  const heard = once(port1, 'message')
+  const reply = await control.start({ a: Int32Array.of(1, 2) }, [{ name: 'capture', port: port2 }], 5_000)
+  t.strictSame(reply, { given: { a: Int32Array.of(1, 2) }, name: 'capture' })
+  t.strictSame(await heard, ['hello'])
 })
 
 t.test('an error arrives with its code and details', async t => {
