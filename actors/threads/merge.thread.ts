@@ -5,7 +5,7 @@ import type { LimitsPlan } from '../../src/config/plan.js'
 import { mergeProps } from '../merge/actor.js'
 import { captureLinks } from '../merge/links.js'
 import { defineThread } from './entry.js'
-import { CAPTURE_PORT, MERGE_ACTOR } from './pair.js'
+import { CAPTURE_PORT, MERGE_ACTOR } from './pair-names.js'
 
 export interface MergeThreadData {
   readonly limits: LimitsPlan

@@ -2,21 +2,10 @@
 // a dead merge thread takes its proxy with it, since the records it held are gone.
 
 import type { Plan } from '../../src/config/plan.js'
-import type { Address } from '../system/ref.js'
 import type { ThreadGroup } from './host.js'
 import type { MergeThreadData } from './merge.thread.js'
+import { CAPTURE_PORT, START_MS } from './pair-names.js'
 import type { ProxyThreadData } from './proxy.thread.js'
-
-/** Name of the port between the two, at both ends. */
-export const CAPTURE_PORT = 'capture'
-export const PROXY_ACTOR = 'proxy'
-export const MERGE_ACTOR = 'merge'
-/** A thread boots in tens of milliseconds; a loaded machine takes its time. */
-export const START_MS = 20_000
-
-/** Actors of pair `number`; `system` is the name of their thread. */
-export const proxyAddress = (number: number): Address => ({ system: `proxy-${number}`, path: `/${PROXY_ACTOR}/` })
-export const mergeAddress = (number: number): Address => ({ system: `merge-${number}`, path: `/${MERGE_ACTOR}/` })
 
 /** `number` from 1; `port`: the proxy's model port, 0 = any free one. The reply of `proxy-<number>` is `{ port }`. */
 export function pairThreads(

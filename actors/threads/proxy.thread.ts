@@ -4,7 +4,7 @@
 import type { Plan } from '../../src/config/plan.js'
 import { proxyProps } from '../proxy/actor.js'
 import { defineThread } from './entry.js'
-import { CAPTURE_PORT, PROXY_ACTOR, START_MS } from './pair.js'
+import { CAPTURE_PORT, PROXY_ACTOR, START_MS } from './pair-names.js'
 import { replaceableSender } from './port-link.js'
 
 export interface ProxyThreadData {
