@@ -8,6 +8,9 @@ import { VllmError } from './errors.js'
 const object = z.record(z.string(), z.unknown())
 const nullable = <T extends z.ZodType>(type: T) => type.nullish()
 
+/** vLLM's `--max-logprobs`, above its default of 20: a test wants to see every candidate. */
+const MOST_LOGPROBS = 100
+
 const schema = z.looseObject({
   model: z.string().nullish(),
   messages: z.array(object).min(1),
@@ -32,7 +35,7 @@ const schema = z.looseObject({
   stop_token_ids: nullable(z.array(z.int())),
   include_stop_str_in_output: nullable(z.boolean()),
   logprobs: nullable(z.boolean()),
-  top_logprobs: nullable(z.int().min(0).max(20)),
+  top_logprobs: nullable(z.int().min(0).max(MOST_LOGPROBS)),
   return_token_ids: nullable(z.boolean()),
   return_tokens_as_token_ids: nullable(z.boolean()),
   include_reasoning: nullable(z.boolean()),
