@@ -43,6 +43,7 @@ export interface SimulationPlan {
   readonly port: number
   readonly modelName: string
   readonly contextWindow: number
+  /** Of requests that bring no seed of their own. */
   readonly seed: number
   /** Milliseconds: prefill per 1,000 prompt tokens, decode per token. 0 = as fast as it goes. */
   readonly prefillMsPer1k: number

@@ -12,7 +12,7 @@ import type { DriftForm } from './policy/answer.js'
 import type { Policy } from './policy/policy.js'
 import type { OfferedTool } from './policy/tools.js'
 import type { PrefixCache } from './prefix-cache.js'
-import { freshSeed, seededRandom } from './random.js'
+import { type Random, seededRandom } from './random.js'
 import type { ChatRequest } from './request.js'
 
 export interface Engine {
@@ -23,7 +23,8 @@ export interface Engine {
   readonly clock: Clock
   readonly modelName: string
   readonly contextWindow: number
-  readonly seed: number
+  /** Randomness of a request that names no seed: another one each time. */
+  unseeded(): Random
   readonly prefillMsPer1k: number
   readonly decodeMsPerToken: number
   readonly drift: ReadonlySet<DriftForm>
@@ -86,7 +87,7 @@ export function prepare(engine: Engine, given: ChatRequest): Prepared {
     program,
     sampler: engine.sampler,
     settings: request.settings,
-    random: seededRandom(engine.seed, request.seed ?? freshSeed()),
+    random: request.seed === null ? engine.unseeded() : seededRandom(request.seed),
     maxTokens: request.maxTokens ?? room,
     stop: request.stop,
     stopTokenIds: request.stopTokenIds,

@@ -1,6 +1,6 @@
 // Randomness by seed: the same seed gives the same draws on every machine. sfc32, seeded from SHA-256.
 
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 
 /** Uniform in [0, 1), 53 bits. */
 export type Random = () => number
@@ -23,6 +23,3 @@ export function seededRandom(...parts: readonly (string | number)[]): Random {
   for (let round = 0; round < 12; round++) next()
   return () => ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992
 }
-
-/** A seed nobody chose, for requests that name none. */
-export const freshSeed = (): string => randomBytes(16).toString('hex')

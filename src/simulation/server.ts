@@ -12,6 +12,7 @@ import { type Sampler, sampler } from './distribution.js'
 import { VllmError } from './errors.js'
 import { createPolicy, driftForms } from './policy/policy.js'
 import { prefixCache } from './prefix-cache.js'
+import { seededRandom } from './random.js'
 import { parseChatRequest } from './request.js'
 
 const BODY_LIMIT = 64 * 1024 * 1024
@@ -48,6 +49,7 @@ export async function startSimulation(options: SimulationOptions): Promise<Simul
   const { plan, clock } = options
   const drift = driftForms(plan.drift)
   const tokenizer = options.tokenizer ?? loadTokenizer('qwen3')
+  let unseeded = 0
   const engine: Engine = {
     tokenizer,
     policy: createPolicy(tokenizer, { solveProbability: plan.solveProbability, drift }),
@@ -56,7 +58,7 @@ export async function startSimulation(options: SimulationOptions): Promise<Simul
     clock,
     modelName: plan.modelName,
     contextWindow: plan.contextWindow,
-    seed: plan.seed,
+    unseeded: () => seededRandom(plan.seed, 'unseeded', unseeded++),
     prefillMsPer1k: plan.prefillMsPer1k,
     decodeMsPerToken: plan.decodeMsPerToken,
     drift,
