@@ -39,6 +39,6 @@ export interface EvaluatorPlugin {
   readonly gradesPatch: boolean
   /** Problems of the spec's config; `path` starts in the config. Called at submit. */
   check(spec: EvaluatorSpec): readonly { readonly path: string; readonly message: string }[]
-  /** Throws RolloutError EVAL_FAILED or EVAL_TIMEOUT. */
+  /** Throws RolloutError EVAL_FAILED or EVAL_TIMEOUT; `details.metadata`, where given, is what would have been the result's. */
   evaluate(config: JsonObject, context: EvaluatorContext): Promise<EvaluationResult>
 }

@@ -3,9 +3,11 @@
 import { RolloutError } from '../domain/errors.js'
 import type { EvaluatorPlugin } from './base.js'
 import { sessionCompleted } from './session-completed.js'
+import { testOnOutput } from './test-on-output.js'
 
 export const evaluators = {
   session_completed: sessionCompleted,
+  test_on_output: testOnOutput,
 } as const satisfies Record<string, EvaluatorPlugin>
 
 export type EvaluatorId = keyof typeof evaluators
