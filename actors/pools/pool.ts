@@ -50,7 +50,7 @@ export function openPool<J, R>(options: PoolOptions): Pool<J, R> {
     maxThreads: threads,
     concurrentTasksPerWorker: tasksPerThread,
     idleTimeout: Number.POSITIVE_INFINITY,
-    maxQueue: options.maxQueue,
+    maxQueue: Number.POSITIVE_INFINITY,
     atomics: 'disabled',
     execArgv: [],
     env: { NODE_OPTIONS: '' },
@@ -58,9 +58,14 @@ export function openPool<J, R>(options: PoolOptions): Pool<J, R> {
     recordTiming: false,
   })
   piscina.on('error', options.onIdleDeath)
+  const limit = threads * tasksPerThread + options.maxQueue
+  let taken = 0
   return {
     threads,
     run(job, onReport) {
+      // Piscina's own limit does not count waiting tasks that carry a signal.
+      if (taken >= limit) return refused(`the pool holds ${taken} tasks, its limit`)
+      taken += 1
       const { port1, port2 } = new MessageChannel()
       const ending = tasksPerThread === 1 ? new AbortController() : null
       port1.on('message', onReport)
@@ -70,7 +75,10 @@ export function openPool<J, R>(options: PoolOptions): Pool<J, R> {
         ...(ending && { signal: ending.signal }),
       })
       return {
-        result: running.finally(() => port1.close()),
+        result: running.finally(() => {
+          taken -= 1
+          port1.close()
+        }),
         cancel: () => port1.postMessage({ type: 'cancel' } satisfies TaskOrder),
         end: () => ending?.abort(),
       }
@@ -84,6 +92,12 @@ export function openPool<J, R>(options: PoolOptions): Pool<J, R> {
     close: () => piscina.destroy(),
   }
 }
+
+const refused = <R>(why: string): PoolRun<R> => ({
+  result: Promise.reject(new Error(why)),
+  cancel() {},
+  end() {},
+})
 
 /** Runs per thread of the RUNNING pool: two threads at least, so that one death never takes every run. */
 export function hostingOf(runs: number): { readonly threads: number; readonly tasksPerThread: number } {
