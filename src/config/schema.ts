@@ -6,6 +6,7 @@ import ms from 'ms'
 import * as z from 'zod'
 import { runtimeSchema } from '../api/task-schema.js'
 import { isSafeId } from '../domain/ids.js'
+import { DRIFT_FORMS } from '../simulation/drift.js'
 
 /** Milliseconds of `30s`, `20m`, `2h`, `7d`, `250ms`; null when it is none. */
 export function durationMs(text: string): number | null {
@@ -147,7 +148,18 @@ export const simulationSchema = z.strictObject({
     .describe('Milliseconds per 1,000 prompt tokens. 0 = as fast as it goes.'),
   decodeMsPerToken: z.number().min(0).default(0).describe('Milliseconds per sampled token. 0 = as fast as it goes.'),
   solveProbability: z.number().min(0).max(1).default(0.5).describe('Share of samples that write the right fix.'),
-  drift: z.array(z.string().min(1)).default([]).describe('Named ways in which the policy breaks its own prefix.'),
+  drift: z
+    .array(z.enum(Object.keys(DRIFT_FORMS)))
+    .default([])
+    .describe(
+      `Ways to break the prefix on purpose. ${Object.entries(DRIFT_FORMS)
+        .map(pair => pair.join(': '))
+        .join('. ')}.`,
+    ),
+  logprobsMode: z
+    .enum(['raw_logprobs', 'processed_logprobs'])
+    .default('raw_logprobs')
+    .describe("Logprobs of the policy's own distribution, or of that after temperature and cuts."),
 })
 
 export const configSchema = z.strictObject({

@@ -3,6 +3,7 @@
 // Then prompt + answer is the beginning of the next prompt, id by id. The drift forms break exactly that, each in one way.
 
 import type { Tokenizer } from '../../tokenizer/tokenizer.js'
+import type { DriftForm } from '../drift.js'
 import { canonical, choice, type Part, type Speller, sequence } from './grammar.js'
 import { mapTexts } from './prose.js'
 
@@ -21,19 +22,6 @@ export interface Reply {
   /** Whole `<tool_call>` elements. */
   readonly calls: readonly Part[]
 }
-
-/** Ways to break the prefix (`--drift`), by name. The first three are the policy's doing, the others the server's. */
-export const DRIFT_FORMS = {
-  two_line_feeds: 'the policy writes a line feed too many before a tool call; the template writes it without',
-  compact_json: 'the policy writes tool arguments without spaces; the template prints them with spaces',
-  bpe: 'the policy splits some words into other tokens than the tokenizer does: same text, other ids',
-  hidden_reasoning: 'the server keeps the thinking to itself, so nobody can replay it',
-  thinking_off:
-    'the server switches thinking off: the generation prompt ends in an empty think block that no replay repeats',
-  raw_whitespace:
-    'the server leaves the line feeds around text in the content, as vLLM does; the template adds its own',
-} as const
-export type DriftForm = keyof typeof DRIFT_FORMS
 
 export interface AnswerStyle {
   /** False: the prompt already holds an empty think block. */

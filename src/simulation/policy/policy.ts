@@ -3,7 +3,8 @@
 
 import { RolloutError } from '../../domain/errors.js'
 import type { Tokenizer } from '../../tokenizer/tokenizer.js'
-import { type AnswerStyle, answer, DRIFT_FORMS, type DriftForm, type Reply, speller } from './answer.js'
+import { DRIFT_FORMS, type DriftForm, isDriftForm } from '../drift.js'
+import { type AnswerStyle, answer, type Reply, speller } from './answer.js'
 import { type Conversation, readConversation } from './conversation.js'
 import { compile, type Part, type Program, sequence } from './grammar.js'
 import type { Script, ScriptContext } from './script.js'
@@ -42,7 +43,7 @@ export interface Policy {
 export function driftForms(drift: readonly string[]): ReadonlySet<DriftForm> {
   return new Set(
     drift.map((name, index) => {
-      if (name in DRIFT_FORMS) return name as DriftForm // `in` has just shown it
+      if (isDriftForm(name)) return name
       const known = Object.keys(DRIFT_FORMS).join(', ')
       throw new RolloutError(
         'CONFIG_INVALID',

@@ -77,7 +77,7 @@ t.test('every problem is named with its path, and unknown keys with the nearest 
       limits: { mailbx: 5, drain: '30 parsecs', bodyBytes: 12 },
       stages: { running: 0 },
       upstreams: [{ id: 'a', url: 'http://x', modelServed: 'm' }],
-      simulation: { solveProbability: 2 },
+      simulation: { solveProbability: 2, drift: ['bpe', 'bpf'] },
       compat: { unknownKeys: 'ignore' },
     }),
     [
@@ -90,6 +90,7 @@ t.test('every problem is named with its path, and unknown keys with the nearest 
       '  limits.mailbx: unknown key; did you mean "mailbox"?',
       '  compat.unknownKeys: wanted one of "refuse", "warn", got "ignore"',
       '  simulation.solveProbability: wanted at most 1, got 2',
+      '  simulation.drift[1]: wanted one of "two_line_feeds", "compact_json", "bpe", "hidden_reasoning", "thinking_off", "raw_whitespace", got "bpf"',
       '  controll: unknown key; did you mean "control"?',
     ].join('\n'),
   )

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import type { JsonObject } from '../../../src/domain/json.js'
-import { DRIFT_FORMS, type DriftForm } from '../../../src/simulation/policy/answer.js'
+import { DRIFT_FORMS, type DriftForm } from '../../../src/simulation/drift.js'
 import type { Simulation } from '../../../src/simulation/server.js'
 import { loadTokenizer } from '../../../src/tokenizer/tokenizer.js'
 import { HARNESS_TOOLS } from '../../support/harness-tools.js'
