@@ -128,6 +128,7 @@ function callJson(call: TraceCall): JsonObject {
     cached_tokens: call.cachedTokens,
     agent_id: call.agentId,
     side_rule: call.sideRule,
+    message_index: call.messageIndex,
     started_at_ms: milliseconds(call.startedAtMs),
     finished_at_ms: milliseconds(call.finishedAtMs),
     first_token_ms: call.firstTokenAtMs === null ? null : milliseconds(call.firstTokenAtMs - call.startedAtMs),

@@ -85,6 +85,8 @@ export interface TraceCall {
   /** Harness's own name of the (sub-)agent; null = main. */
   readonly agentId: string | null
   readonly sideRule: string | null
+  /** Index of its answer in `responseMessages`; null where the record holds no message. */
+  readonly messageIndex: number | null
 }
 
 export interface Trace {

@@ -2,7 +2,7 @@
 // its prompt and a causal prefix of the response; what is cut off is counted.
 
 import type { JsonObject } from '../domain/json.js'
-import type { BreakReason, JoinClass, SetAsideReason, Trace, TraceCall } from '../domain/trajectory.js'
+import type { BreakReason, SetAsideReason, Trace, TraceCall } from '../domain/trajectory.js'
 import { answerOf, isLikeAnswer, messagesOf, toolsOf, viewOf } from './chat.js'
 import type { Links, Path } from './forest.js'
 import { findInvalidToolCall } from './invalid-tool-call.js'
@@ -38,6 +38,7 @@ export function buildTrace({ path, links, breaks, untrained, maxTokens }: TraceI
   const calls: TraceCall[] = []
   const messages: JsonObject[] = []
   let at = 0
+  let used = 0
   let trainedTokens = 0
   let overLength = 0
   let last = first
@@ -63,21 +64,29 @@ export function buildTrace({ path, links, breaks, untrained, maxTokens }: TraceI
       responseLogprobs.set(call.logprobs, start)
     }
     const answer = answerOf(call.record)
-    if (answer) messages.push(answer)
-    const span = [start, Math.min(at, limit)] as const
-    calls.push(traceCall(call, link && call !== first ? link.join : null, span, trained, untrained.get(call) ?? null))
+    const messageIndex = answer === null ? null : messages.push(answer) - 1
+    used = Math.min(at, limit)
+    calls.push({
+      ...callFacts(call),
+      join: link && call !== first ? link.join : null,
+      start,
+      end: used,
+      trained,
+      setAside: untrained.get(call) ?? null,
+      messageIndex,
+    })
     last = call
   }
-  if (maxTokens !== null && trainedTokens === 0 && overLength > 0) return { trace: null, trainedTokens, overLength }
+  if (calls.length === 0 || (trainedTokens === 0 && overLength > 0)) return { trace: null, trainedTokens, overLength }
   const leaf = path.calls.at(-1) ?? first
-  const clipped = limit < length
+  const clipped = used < length
   const finishReason = clipped ? 'length' : last.record.finish
   const invalid = findInvalidToolCall(finishReason, messages)
   const trace: Trace = {
     promptIds: first.prompt,
-    responseIds: clipped ? responseIds.slice(0, limit) : responseIds,
-    lossMask: clipped ? lossMask.slice(0, limit) : lossMask,
-    responseLogprobs: clipped ? responseLogprobs.slice(0, limit) : responseLogprobs,
+    responseIds: clipped ? responseIds.slice(0, used) : responseIds,
+    lossMask: clipped ? lossMask.slice(0, used) : lossMask,
+    responseLogprobs: clipped ? responseLogprobs.slice(0, used) : responseLogprobs,
     promptMessages: messagesOf(first.record),
     responseMessages: messages,
     tools: toolsOf(first.record),
@@ -89,7 +98,7 @@ export function buildTrace({ path, links, breaks, untrained, maxTokens }: TraceI
     calls,
     metadata: {
       ...versionsOf(path.calls),
-      ...(clipped && { clipped: { max_tokens: maxTokens, cut_tokens: length - limit } }),
+      ...(clipped && { clipped: { max_tokens: maxTokens, cut_tokens: length - used } }),
       ...(invalid !== null && {
         training_filter: {
           masked: false,
@@ -111,33 +120,22 @@ function responseLength(path: Path, links: Links): number {
   }, 0)
 }
 
-function traceCall(
-  { record }: Call,
-  join: JoinClass | null,
-  [start, end]: readonly [number, number],
-  trained: boolean,
-  setAside: SetAsideReason | null,
-): TraceCall {
-  return {
-    completionId: record.completionId,
-    join,
-    start,
-    end,
-    policyVersionStart: record.policyVersionStart,
-    policyVersionEnd: record.policyVersionEnd,
-    startedAtMs: record.startedAtMs,
-    finishedAtMs: record.finishedAtMs,
-    trained,
-    setAside,
-    finish: record.finish,
-    replica: record.replica,
-    promptTokens: record.promptTokens,
-    cachedTokens: record.cachedTokens,
-    firstTokenAtMs: record.firstTokenAtMs,
-    agentId: record.agentId,
-    sideRule: record.sideRule,
-  }
-}
+type CallFacts = Omit<TraceCall, 'join' | 'start' | 'end' | 'trained' | 'setAside' | 'messageIndex'>
+
+const callFacts = ({ record }: Call): CallFacts => ({
+  completionId: record.completionId,
+  policyVersionStart: record.policyVersionStart,
+  policyVersionEnd: record.policyVersionEnd,
+  startedAtMs: record.startedAtMs,
+  finishedAtMs: record.finishedAtMs,
+  finish: record.finish,
+  replica: record.replica,
+  promptTokens: record.promptTokens,
+  cachedTokens: record.cachedTokens,
+  firstTokenAtMs: record.firstTokenAtMs,
+  agentId: record.agentId,
+  sideRule: record.sideRule,
+})
 
 /** Messages of `call`'s request that follow the answer of `parent`: after the assistant message that replays it. */
 export function messagesBetween(parent: Call, call: Call): readonly JsonObject[] {

@@ -123,10 +123,13 @@ t.test('2: without a limit every usable call is trained in exactly one trace or 
 
 t.test('4: no token is trained behind a context the model did not see', () =>
   check(
-    fc.asyncProperty(session, async input => {
+    fc.asyncProperty(session, fc.constantFrom(null, 30, 60), async (input, max_tokens) => {
       const calls = callsOf(input)
       const records = recordsById(calls)
-      for (const trace of (await merge(ledgerOf(calls), { train_side_calls: true })).traces) {
+      for (const trace of (await merge(ledgerOf(calls), { train_side_calls: true, max_tokens })).traces) {
+        if (max_tokens !== null && streamOf(trace).s.length > Math.max(max_tokens, trace.promptIds.length))
+          throw new Error('a trace is longer than max_tokens')
+        if (trace.calls.at(-1)?.end !== trace.responseIds.length) throw new Error('a trace ends in context')
         let exact = true
         for (const call of trace.calls) {
           exact &&= call.join === null || call.join === 'exact'
