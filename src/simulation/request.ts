@@ -11,6 +11,8 @@ const nullable = <T extends z.ZodType>(type: T) => type.nullish()
 /** vLLM's `--max-logprobs`, above its default of 20: a test wants to see every candidate. */
 const MOST_LOGPROBS = 100
 
+const NOT_HERE = 'this server does not apply it'
+
 const schema = z.looseObject({
   model: z.string().nullish(),
   messages: z.array(object).min(1),
@@ -42,6 +44,15 @@ const schema = z.looseObject({
   chat_template_kwargs: nullable(object),
   response_format: nullable(z.looseObject({ type: z.string() })),
   truncate_prompt_tokens: z.null('this server never cuts a prompt').optional(),
+  // Known to vLLM and not to this server: ignored, they would make the reported distribution a lie.
+  repetition_penalty: nullable(z.literal(1, NOT_HERE)),
+  min_tokens: nullable(z.literal(0, NOT_HERE)),
+  ignore_eos: nullable(z.literal(false, NOT_HERE)),
+  use_beam_search: nullable(z.literal(false, NOT_HERE)),
+  logit_bias: nullable(z.strictObject({}, NOT_HERE)),
+  allowed_token_ids: z.null(NOT_HERE).optional(),
+  bad_words: nullable(z.array(z.string()).length(0, NOT_HERE)),
+  structured_outputs: z.null(NOT_HERE).optional(),
 })
 
 type Parsed = z.infer<typeof schema>

@@ -209,6 +209,8 @@ t.test('errors have the shape and the status of vLLM and name the field', async 
     [{ messages: user, top_logprobs: 3 }, 400, 'BadRequestError', /`logprobs` must be set/],
     [{ messages: user, tool_choice: 'required' }, 400, 'BadRequestError', /`tools` must be set/],
     [{ messages: user, truncate_prompt_tokens: 5 }, 400, 'BadRequestError', /never cuts a prompt/],
+    [{ messages: user, repetition_penalty: 1.1 }, 400, 'BadRequestError', /^repetition_penalty: .*does not apply/],
+    [{ messages: user, logit_bias: { 5: 1 } }, 400, 'BadRequestError', /^logit_bias/],
     [{ messages: user, n: 2 }, 400, 'BadRequestError', /one choice/],
     [
       { messages: [{ role: 'user', content: [{ type: 'image_url' }] }] },
