@@ -87,7 +87,7 @@ export interface StagesDescription {
 
 /**
  * What stages tells rollout: work pulling. `count` = INIT grants that stages could make beyond the sessions it has, told
- * whenever it changes (0 included). It is a level, not an increment: rollout keeps the number of its sessions that are
+ * whenever it changes (0 included), and again every half second. It is a level, not an increment: rollout keeps the number of its sessions that are
  * still REGISTERED at or below the last `count`, and looks again when one of them leaves REGISTERED.
  */
 export type StagesReport = { readonly type: 'init-slots-free'; readonly count: number }

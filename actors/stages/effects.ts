@@ -150,6 +150,8 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
         return tell(() => effect.session.tell({ ...effect.fact, atMs: clock.now() } as SessionMessage))
       case 'tell-free':
         return tell(() => rollout.tell({ type: 'init-slots-free', count: effect.count }))
+      case 'arm-level':
+        return clock.timer$(effect.afterMs).pipe(map((): StagesInput => ({ type: 'level-due' })))
       case 'run-init-task': {
         const { sessionId, job } = effect
         return defer(() =>

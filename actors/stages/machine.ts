@@ -13,6 +13,9 @@ import type { Entry, Place, StagesEffect, StagesInput, StagesLimits, StagesState
 type StagesStep = Step<StagesState, StagesEffect>
 type Input<T extends StagesInput['type']> = Extract<StagesInput, { readonly type: T }>
 
+/** The level is told at each change and this often besides, so that no order of starts and no restart leaves rollout without it. */
+const LEVEL_MS = 500
+
 export function stagesMachine(limits: StagesLimits): Machine<StagesState, StagesInput, StagesEffect> {
   const first: StagesState = {
     limits,
@@ -22,7 +25,8 @@ export function stagesMachine(limits: StagesLimits): Machine<StagesState, Stages
     draining: false,
     toldFree: 0,
   }
-  return { initial: settle(stay(first)), step: (state, message) => settle(take(state, message)), scope: () => 'stages' }
+  const start = stay(first, { type: 'arm-level', afterMs: LEVEL_MS })
+  return { initial: settle(start), step: (state, message) => settle(take(state, message)), scope: () => 'stages' }
 }
 
 /** Sessions in each place. READY counts only those without a run slot. */
@@ -66,6 +70,8 @@ function take(state: StagesState, message: StagesInput): StagesStep {
       return cancelStage(state, message)
     case 'session-terminated':
       return sessionTerminated(state, message)
+    case 'level-due':
+      return stay(state, { type: 'tell-free', count: state.toldFree }, { type: 'arm-level', afterMs: LEVEL_MS })
     case 'drain-stages':
       return stay({ ...state, draining: true })
     case 'kill-pool-thread':

@@ -72,6 +72,8 @@ export type StagesSelf =
   | { readonly type: 'postrun-task-ended'; readonly sessionId: SessionId; readonly outcome: PostrunOutcome }
   | { readonly type: 'postrun-task-crashed'; readonly sessionId: SessionId; readonly crash: PostrunCrash }
   | { readonly type: 'session-terminated'; readonly address: Address }
+  /** Time to tell the level again: rollout may have started later, or anew. */
+  | { readonly type: 'level-due' }
   /** An effect without an answer failed. */
   | { readonly type: 'effect-failed'; readonly effect: string; readonly error: ErrorData }
 
@@ -100,6 +102,7 @@ export type StagesEffect =
   | { readonly type: 'watch-session'; readonly session: ActorRef<SessionMessage> }
   | { readonly type: 'tell-session'; readonly session: ActorRef<SessionMessage>; readonly fact: UntimedFact }
   | { readonly type: 'tell-free'; readonly count: number }
+  | { readonly type: 'arm-level'; readonly afterMs: number }
   | { readonly type: 'run-init-task'; readonly sessionId: SessionId; readonly job: InitJob }
   | {
       readonly type: 'run-run-task'

@@ -121,12 +121,21 @@ function word(effect: StagesEffect): string | null {
       return `${effect.type} ${effect.sessionId}`
     case 'watch-session':
     case 'describe':
+    case 'arm-level':
       return null
   }
 }
 
 t.test('at the start rollout is told how many INIT grants can be made', t => {
   t.strictSame(bench().did(), ['free 2'])
+  t.end()
+})
+
+t.test('the level is told again, for a rollout that started later or anew', t => {
+  const b = bench()
+  b.did()
+  b.send({ type: 'level-due' })
+  t.strictSame(b.did(), ['free 2'])
   t.end()
 })
 
