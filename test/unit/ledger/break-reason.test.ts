@@ -1,0 +1,186 @@
+// Every break has a name. Ids are characters here, so that prompts are written as text: `>` opens an answer, `;` ends it.
+
+import t from 'tap'
+import { prefixMerging } from '../../../src/builders/prefix-merging.js'
+import type { LedgerCall } from '../../../src/domain/completion.js'
+import type { JsonObject } from '../../../src/domain/json.js'
+import { ledgerOf, recordOf, SESSION } from '../../support/ledger-fixtures.js'
+
+const idsOf = (text: string): number[] => [...text].map(char => char.codePointAt(0) ?? 0)
+const decode = async (ids: Int32Array): Promise<string> => String.fromCodePoint(...ids)
+
+const user: JsonObject = { role: 'user', content: 'q' }
+const tool: JsonObject = { role: 'tool', tool_call_id: 'c', content: 'r' }
+const assistant = (content: string | null, more: JsonObject = {}): JsonObject => ({
+  role: 'assistant',
+  content,
+  ...more,
+})
+const calling = (args: string, more: JsonObject = {}): JsonObject =>
+  assistant(null, { ...more, tool_calls: [{ id: 'c', type: 'function', function: { name: 'bash', arguments: args } }] })
+
+interface Break {
+  readonly title: string
+  /** What was sampled after `q>`, and its message. */
+  readonly said: string
+  readonly answer: JsonObject
+  /** The later prompt, and the message in the answer's place. */
+  readonly prompt: string
+  readonly replay: JsonObject
+  readonly reason: string
+  readonly generation?: number
+  readonly decode?: (ids: Int32Array) => Promise<string | null>
+}
+
+const CASES: readonly Break[] = [
+  {
+    title: 'the harness dropped the thinking',
+    said: '<t>plan</t>yes;',
+    answer: assistant('yes', { reasoning_content: 'plan' }),
+    prompt: 'q>yes;more>',
+    replay: assistant('yes'),
+    reason: 'thinking_stripped',
+  },
+  {
+    title: 'the template dropped the thinking',
+    said: '<t>plan</t>yes;',
+    answer: assistant('yes', { reasoning_content: 'plan' }),
+    prompt: 'q>yes;more>',
+    replay: assistant('yes', { reasoning_content: 'plan' }),
+    reason: 'thinking_stripped',
+  },
+  {
+    title: 'the harness wrote the arguments anew',
+    said: 'call bash {"a":1,"b":2};',
+    answer: calling('{"a":1,"b":2}'),
+    prompt: 'q>call bash {"b": 2, "a": 1};r>',
+    replay: calling('{"b": 2, "a": 1}'),
+    reason: 'arguments_reserialised',
+  },
+  {
+    title: 'the template wrote the arguments anew',
+    said: 'call bash {"a":true};',
+    answer: calling('{"a":true}'),
+    prompt: 'q>call bash {"a":True};r>',
+    replay: calling('{"a":true}'),
+    reason: 'arguments_reserialised',
+  },
+  {
+    title: 'white space at the edges of the text',
+    said: '\n\nyes;',
+    answer: assistant('\n\nyes'),
+    prompt: 'q>yes;more>',
+    replay: assistant('yes'),
+    reason: 'whitespace',
+  },
+  {
+    title: 'the template took white space away',
+    said: '\n\nyes;',
+    answer: assistant('yes'),
+    prompt: 'q>yes;more>',
+    replay: assistant('yes'),
+    reason: 'whitespace',
+  },
+  {
+    title: 'the answer was edited',
+    said: 'yes;',
+    answer: assistant('yes'),
+    prompt: 'q>no;more>',
+    replay: assistant('no'),
+    reason: 'answer_edited',
+  },
+  {
+    title: 'another tool was called in the replay',
+    said: 'call bash {};',
+    answer: calling('{}'),
+    prompt: 'q>call bash {"x":1};r>',
+    replay: calling('{"x":1}'),
+    reason: 'answer_edited',
+  },
+  {
+    title: 'the answer is gone from the history',
+    said: 'yes;',
+    answer: assistant('yes'),
+    prompt: 'q>summary>',
+    replay: user,
+    reason: 'history_rewritten',
+  },
+  {
+    title: 'the generation prompt is not rendered again',
+    said: 'yes;',
+    answer: assistant('yes'),
+    prompt: 'q<yes;more>',
+    replay: assistant('yes'),
+    reason: 'generation_prompt',
+    generation: 1,
+  },
+  {
+    title: 'the template did something nobody knows',
+    said: 'yes;',
+    answer: assistant('yes'),
+    prompt: 'q>YES;more>',
+    replay: assistant('yes'),
+    reason: 'unknown',
+  },
+  {
+    title: 'equal messages and no decoder',
+    said: '\n\nyes;',
+    answer: assistant('yes'),
+    prompt: 'q>yes;more>',
+    replay: assistant('yes'),
+    reason: 'unknown',
+    decode: async () => null,
+  },
+]
+
+for (const { title, said, answer, prompt, replay, reason, generation = 0, decode: text = decode } of CASES)
+  t.test(`${title}: ${reason}`, async t => {
+    const over = { generationPromptLength: generation, endTokenId: 59 }
+    const captured: LedgerCall[] = [
+      recordOf({
+        id: 'c1',
+        prompt: idsOf('q>'),
+        sampled: idsOf(said),
+        startedAtMs: 1,
+        over: { ...over, request: { messages: [user] }, response: { choices: [{ message: answer }] } },
+      }),
+      recordOf({
+        id: 'c2',
+        prompt: idsOf(prompt),
+        sampled: idsOf('ok;'),
+        startedAtMs: 2,
+        over: {
+          ...over,
+          request: { messages: [user, replay, replay['role'] === 'user' ? user : tool] },
+          response: { choices: [{ message: assistant('ok') }] },
+        },
+      }),
+    ].map(record => ({ record, delivered: 'yes' }))
+    const made = await prefixMerging.build(
+      ledgerOf(captured),
+      {},
+      { decode: text, sessionId: SESSION, taskId: 't', taskMetadata: {} },
+    )
+    t.strictSame(made.ledger.joins, { rewritten: 1 })
+    t.strictSame(made.ledger.breaks, { [reason]: 1 })
+    t.strictSame(
+      made.traces.map(trace => trace.breakReason),
+      [null, reason],
+    )
+    t.equal(made.ledger.tokens.trained, made.ledger.tokens.sampled)
+  })
+
+t.test('of several differences the gravest is named', async t => {
+  const { compareAnswers } = await import('../../../src/ledger/break-reason.js')
+  const { viewOf } = await import('../../../src/ledger/chat.js')
+  const compare = (left: JsonObject, right: JsonObject) => compareAnswers(viewOf(left), viewOf(right))
+  const thought = { reasoning_content: 'plan' }
+  t.equal(compare(calling('{"a":1}', thought), calling('{"a": 1}')), 'thinking_stripped')
+  t.equal(compare(calling('{"a":1}', thought), calling('{"a": 2}')), 'answer_edited')
+  t.equal(
+    compare(calling('{"a":1}', thought), calling('{"a": 1}', { reasoning_content: 'plan ' })),
+    'arguments_reserialised',
+  )
+  t.equal(compare(assistant('a', thought), assistant('a', { reasoning: 'other' })), 'answer_edited')
+  t.equal(compare(assistant(''), assistant(null)), null)
+})
