@@ -52,6 +52,8 @@ export const opencode: HarnessPreset = {
     return {
       files: [
         { path: join(configDir, 'opencode.json'), content: JSON.stringify(config(input, provider, model), null, 2) },
+        // At each start it would fetch its plugin library (20 MB) into this folder; it works without.
+        { path: join(configDir, '.npmrc'), content: 'offline=true\n' },
       ],
       uploads: agent.skills_path === null ? [] : [{ source: agent.skills_path, target: join(configDir, 'skills') }],
       env: {

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chmod, mkdir, realpath } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { RolloutError } from '../domain/errors.js'
 import type {
   ExecOptions,
@@ -41,9 +41,8 @@ export function localRuntime(deps: RuntimeDeps): RuntimePlugin {
     check: checkLocalSpec,
 
     async create({ sessionId, sessionDir, spec, role }) {
-      const own = role === 'eval' ? evalSessionDir(sessionDir) : sessionDir
-      await mkdir(own, { recursive: true, mode: 0o700 })
-      const root = await realpath(own)
+      const root = resolve(role === 'eval' ? evalSessionDir(sessionDir) : sessionDir)
+      await mkdir(root, { recursive: true, mode: 0o700 })
       await chmod(root, 0o700)
       const layout = sessionLayout(root)
       for (const folder of Object.values(layout)) await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -62,7 +61,8 @@ export function localRuntime(deps: RuntimeDeps): RuntimePlugin {
 
     async destroy(handle) {
       const started = groups.get(handle.sessionDir)
-      const report = await endProcesses(() => findProcesses(matchOf(handle)), [...(started ?? [])], deps.clock)
+      const match = await matchOf(handle)
+      const report = await endProcesses(() => findProcesses(match), [...(started ?? [])], deps.clock)
       groups.delete(handle.sessionDir)
       return report
     },
@@ -70,12 +70,12 @@ export function localRuntime(deps: RuntimeDeps): RuntimePlugin {
 }
 
 /** The agent's handle stands for the whole session, the fresh copy's for itself alone. */
-const matchOf = (handle: RuntimeHandle): ProcessMatch => ({
+const matchOf = async (handle: RuntimeHandle): Promise<ProcessMatch> => ({
   markers: {
     [SESSION_MARKER]: handle.sessionId,
     ...(handle.role === 'eval' && { [ROLE_MARKER]: 'eval' }),
   },
-  folder: handle.sessionDir,
+  folder: await realpath(handle.sessionDir).catch(() => handle.sessionDir),
 })
 
 function attach(deps: RuntimeDeps, handle: RuntimeHandle, groups: Map<string, Set<number>>): Runtime {

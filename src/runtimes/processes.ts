@@ -52,11 +52,11 @@ export async function findLeftovers(
   stateDir: string,
   isDead: (sessionId: string) => boolean,
 ): Promise<readonly FoundProcess[] | null> {
-  const root = await realpath(stateDir).catch(() => stateDir)
+  const roots = [stateDir, await realpath(stateDir).catch(() => stateDir)]
   return await scan(environment => {
     const sessionId = variable(environment, SESSION_MARKER)
     const folder = variable(environment, 'SESSION_DIR')
-    return sessionId !== null && folder !== null && isWithin(root, folder) && isDead(sessionId)
+    return sessionId !== null && folder !== null && roots.some(root => isWithin(root, folder)) && isDead(sessionId)
   })
 }
 

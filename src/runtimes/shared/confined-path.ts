@@ -63,8 +63,9 @@ export async function openRegular(root: string, path: string, flags: number, mod
   })
   try {
     if (!(await handle.stat()).isFile()) throw refused(path, 'it is not a regular file')
-    const opened = await realpath(`/proc/self/fd/${handle.fd}`).catch(() => path)
-    if (!isWithin(root, opened)) throw refused(path, 'a folder on the way was replaced')
+    const opened = await realpath(`/proc/self/fd/${handle.fd}`).catch(() => null)
+    if (opened !== null && !isWithin(await realpath(root), opened))
+      throw refused(path, 'a folder on the way was replaced')
     return handle
   } catch (cause) {
     await handle.close()

@@ -207,6 +207,23 @@ t.test('paths that leave the session folder are refused, by text and by link', a
   t.strictSame([existsSync(join(outside, 'escape')), existsSync(join(outside, 'file'))], [false, false])
 })
 
+t.test('a state folder that is reached through a link works like any other', async t => {
+  const { folder } = await localSession(t)
+  const link = join(scratchFolder(t), 'link')
+  symlinkSync(folder, link)
+  const plugin = runtimePlugin('local', localDeps)
+  const sessionDir = join(link, 's-linked')
+  const handle = await plugin.create({ sessionId: 's-linked', sessionDir, spec: localSpec, role: 'agent' })
+  t.equal(handle.sessionDir, sessionDir)
+  const runtime = plugin.attach(handle)
+  await runtime.writeFile('file', 'x')
+  const stdoutPath = join(sessionDir, 'logs', 'log')
+  t.equal((await runtime.exec({ command: 'cat file; sleep 300 >/dev/null 2>&1 &', env: {}, stdoutPath })).stdout, 'x')
+  t.equal(readFileSync(stdoutPath, 'utf8'), 'x')
+  if (hasProc) t.match(await findLeftovers(link, id => id === 's-linked'), [{ sessionId: 's-linked' }])
+  if (hasProc) t.match(await plugin.destroy(handle), { proven: true, killed: 1 })
+})
+
 t.test('a source outside the configured roots is refused', async t => {
   const allowed = scratchFolder(t)
   const outside = scratchFolder(t)
