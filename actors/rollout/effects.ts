@@ -65,7 +65,7 @@ export function rolloutEffects(
     })
     const { saveDir } = deps
     if (saveDir === null || !effect.write) return of(stored(null))
-    const text = JSON.stringify(deps.encode(result))
+    const text = deps.encode(result)
     return defer(() => writeResult(saveDir, taskId, sessionId, text)).pipe(
       retry({
         delay: (cause, attempt) =>
@@ -112,7 +112,7 @@ export function rolloutEffects(
             type: 'deliver-result',
             taskId: effect.task.taskId,
             url: effect.url,
-            body: JSON.stringify(taskResultJson(effect.task, deps.encode)),
+            body: taskResultJson(effect.task, deps.encode),
             deliveryId: effect.deliveryId,
             reportTo: context.self,
           }),

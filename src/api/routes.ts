@@ -14,6 +14,7 @@ import { type TaskSnapshot, taskStatusJson } from './task-json.js'
 
 /** Long polls end by themselves after this. */
 const LONGEST_WAIT_MS = 300_000
+const JSON_TYPE = 'application/json; charset=utf-8'
 const TERMINAL: readonly string[] = ['completed', 'failed', 'cancelled']
 
 const wait = z
@@ -55,7 +56,7 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     const closed = new AbortController()
     request.raw.once('close', () => closed.abort())
     const task = await awaited(options, task_id, generation, waitMs(query.wait ?? '0') ?? 0, closed.signal)
-    return task === null ? fail(reply, 404, unknownTask(task_id)) : taskStatusJson(task, encode)
+    return task === null ? fail(reply, 404, unknownTask(task_id)) : reply.type(JSON_TYPE).send(taskStatusJson(task, encode))
   })
 
   server.delete<{ Params: { task_id: string } }>('/rollout/task/:task_id', async (request, reply) => {
@@ -63,7 +64,7 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     if (query === null) return reply
     const { task_id } = request.params
     const task = await ports.cancel(task_id, /^(true|1)$/i.test(query.register_if_missing))
-    return task === null ? fail(reply, 404, unknownTask(task_id)) : taskStatusJson(task, encode)
+    return task === null ? fail(reply, 404, unknownTask(task_id)) : reply.type(JSON_TYPE).send(taskStatusJson(task, encode))
   })
 
   server.get('/rollout/status', async () => {

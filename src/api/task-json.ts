@@ -24,36 +24,42 @@ export interface TaskSnapshot {
   readonly updatedAtMs: number
 }
 
-export type EncodeResult = (result: SessionResult) => JsonObject
+/** A result as JSON text: token arrays are large, so they are written once and never become arrays of numbers. */
+export type EncodeResult = (result: SessionResult) => string
 
-/** Body of the trainer's callback. */
-export const taskResultJson = (task: TaskSnapshot, encode: EncodeResult): JsonObject => ({
-  task_id: task.taskId,
-  status: task.status,
-  results: task.results.map(encode),
-  result_paths: task.resultPaths,
-})
+/** Body of the trainer's callback, as JSON text. */
+export const taskResultJson = (task: TaskSnapshot, encode: EncodeResult): string =>
+  withResults(task, encode, {
+    task_id: task.taskId,
+    status: task.status,
+    result_paths: task.resultPaths,
+  })
 
-export const taskStatusJson = (task: TaskSnapshot, encode: EncodeResult): JsonObject => ({
-  task_id: task.taskId,
-  status: task.status,
-  total_sessions: task.totalSessions,
-  completed_sessions: task.results.length,
-  results: task.results.map(encode),
-  result_paths: task.resultPaths,
-  generation: task.generation,
-  status_counts: statusCounts(task),
-  sessions: task.sessions.map(session => ({
-    session_id: session.sessionId,
-    sample_index: session.sampleIndex,
-    status: session.status,
-    calls: session.calls,
-    sampled_tokens: session.sampledTokens,
-  })),
-  delivery: task.delivery,
-  created_at: isoTime(task.createdAtMs),
-  updated_at: isoTime(task.updatedAtMs),
-})
+/** Answer to GET and DELETE of a task, as JSON text. */
+export const taskStatusJson = (task: TaskSnapshot, encode: EncodeResult): string =>
+  withResults(task, encode, {
+    task_id: task.taskId,
+    status: task.status,
+    total_sessions: task.totalSessions,
+    completed_sessions: task.results.length,
+    result_paths: task.resultPaths,
+    generation: task.generation,
+    status_counts: statusCounts(task),
+    sessions: task.sessions.map(session => ({
+      session_id: session.sessionId,
+      sample_index: session.sampleIndex,
+      status: session.status,
+      calls: session.calls,
+      sampled_tokens: session.sampledTokens,
+    })),
+    delivery: task.delivery,
+    created_at: isoTime(task.createdAtMs),
+    updated_at: isoTime(task.updatedAtMs),
+  })
+
+function withResults(task: TaskSnapshot, encode: EncodeResult, rest: JsonObject): string {
+  return `${JSON.stringify(rest).slice(0, -1)},"results":[${task.results.map(encode).join(',')}]}`
+}
 
 /** Sessions per status, so that a task that "completed" with errors alone can be told (A-11). */
 function statusCounts(task: TaskSnapshot): JsonObject {

@@ -91,7 +91,7 @@ export async function startControl(
       },
       auth: { token: TOKEN, openRoutes: plan.security.openRoutes },
       ports,
-      encode: result => ({ session_id: result.sessionId }),
+      encode: result => JSON.stringify({ session_id: result.sessionId }),
     }),
     'control',
   )

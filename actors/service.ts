@@ -1,0 +1,313 @@
+// Plan -> running system: starts the supervision tree in the order of tree.ts, and stops it in reverse. As a library or under
+// src/cli/serve.ts, which adds signals. Whoever starts it stops it.
+
+import { sessionResultJson } from '../src/api/encode.js'
+import type { TaskPlugins } from '../src/api/plugins.js'
+import { builders } from '../src/builders/registry.js'
+import { withSimulationUrl } from '../src/config/compile.js'
+import type { Plan } from '../src/config/plan.js'
+import {
+  claimSessionsFolder,
+  controlToken,
+  makeFolder,
+  removeEndpoint,
+  writeEndpoint,
+} from '../src/config/state-dir.js'
+import { type ErrorData, errorData, errorFromData, RolloutError } from '../src/domain/errors.js'
+import { evaluators } from '../src/evaluators/registry.js'
+import { harnesses } from '../src/harnesses/registry.js'
+import { createHttpClient } from '../src/http/client.js'
+import { EVENTS } from '../src/observability/events.js'
+import type { LogLevel } from '../src/observability/logger.js'
+import { runtimePlugins } from '../src/runtimes/registry.js'
+import { callbackProps } from './callback/actor.js'
+import { controlProps } from './control/actor.js'
+import { createSystem, type System } from './index.js'
+import { openStagePools } from './pools/stage-pools.js'
+import { runtimeDepsOf } from './pools/task.js'
+import type { CallbackMessage } from './protocol/callback.js'
+import type { ControlMessage } from './protocol/control.js'
+import type { RolloutMessage } from './protocol/rollout.js'
+import { reaperProps } from './reaper/actor.js'
+import { rolloutProps } from './rollout/actor.js'
+import { controlPorts } from './service-ports.js'
+import { sessionStarter } from './service-sessions.js'
+import { stagesLimitsOf, stagesProps } from './stages/actor.js'
+import type { ActorClock, Logger } from './system/behavior.js'
+import { realClock } from './system/clock.js'
+import type { SystemInspection } from './system/inspect.js'
+import type { Address } from './system/ref.js'
+import { pairThreads, START_MS } from './threads/pair.js'
+import type { SimulationThreadData } from './threads/simulation.thread.js'
+
+export interface ServiceOptions {
+  /** Default: real time. */
+  readonly clock?: ActorClock
+  /** `inline`: pair and simulation run in this thread. The pools of stages are always threads. */
+  readonly threads?: 'real' | 'inline'
+  /** Default: JSON lines on stderr from `logLevel` up. */
+  readonly log?: Logger
+  readonly logLevel?: LogLevel
+}
+
+export interface DrainReport {
+  /** Sessions that were cancelled because their time was over. */
+  readonly cancelled: number
+  /** Sessions that had not ended even then. */
+  readonly left: number
+  /** Results that no receiver has taken. */
+  readonly undelivered: number
+}
+
+export interface Service {
+  /** The plan as it runs: the simulation's URL filled in. */
+  readonly plan: Plan
+  readonly controlUrl: string
+  /** Base URL of the first model port. */
+  readonly gatewayUrl: string
+  readonly token: string
+  /** null = the token was configured. */
+  readonly tokenFile: string | null
+  readonly system: System
+  /** Ends that thread at once, like a crash: `proxy-1`, `merge-1`, `simulation`, or `init-1`, `running-1`, `postrun-1` of the pools. */
+  kill(thread: string): void
+  /** Takes no more tasks, lets running sessions end, cancels what runs at two thirds of `deadlineMs` (default `limits.drain`). */
+  drain(deadlineMs?: number): Promise<DrainReport>
+  /** Stops everything; `missed`: who did not stop in time. Idempotent. */
+  stop(deadlineMs?: number): Promise<{ readonly missed: readonly Address[] }>
+  inspect(): SystemInspection
+  /** Settles when an actor failed for good: the service should be stopped. Never rejects. */
+  readonly failed: Promise<ErrorData>
+}
+
+const MAIN = 'main'
+/** Of a task that was cancelled before its submission (contract 4.10). */
+const TOMBSTONE_MS = 300_000
+const TOMBSTONES = 10_000
+const REAPER_EVERY_MS = 60_000
+/** How long a pool task may take to stop before it is stopped by force. */
+const STAGE_STOP_MS = 5_000
+const STOP_MS = 60_000
+const CALLBACKS_AT_ONCE = 16
+
+/** Rejects with the error of whatever could not be started; what had been started is stopped then. */
+export async function startService(given: Plan, options: ServiceOptions = {}): Promise<Service> {
+  const { clock = realClock(), threads = 'real', log, logLevel } = options
+  makeFolder(given.stateDir)
+  makeFolder(given.cacheDir)
+  const { token, file: tokenFile } = controlToken(given)
+  const folder = claimSessionsFolder(given.stateDir)
+  let fail: (error: ErrorData) => void = () => undefined
+  const failed = new Promise<ErrorData>(resolve => {
+    fail = resolve
+  })
+  const system = createSystem({
+    plan: given,
+    clock,
+    threads,
+    ...(log && { log }),
+    ...(logLevel && { logLevel }),
+    onFailure: error => fail(error),
+  })
+  let stopping: ReturnType<Service['stop']> | null = null
+  const stop = (deadlineMs = STOP_MS) => {
+    stopping ??= system.stop(deadlineMs).finally(() => {
+      removeEndpoint(given.stateDir, process.pid)
+      folder.release()
+    })
+    return stopping
+  }
+  try {
+    const started = await startTree(given, { system, clock, token, sessionsDir: folder.path })
+    writeEndpoint(given.stateDir, { url: started.controlUrl, pid: process.pid })
+    return { ...started, token, tokenFile, system, stop, inspect: () => system.inspect(), failed }
+  } catch (cause) {
+    await stop()
+    throw cause
+  }
+}
+
+interface TreeInput {
+  readonly system: System
+  readonly clock: ActorClock
+  readonly token: string
+  readonly sessionsDir: string
+}
+
+type Started = Pick<Service, 'plan' | 'controlUrl' | 'gatewayUrl' | 'kill' | 'drain'>
+
+async function startTree(given: Plan, { system, clock, token, sessionsDir }: TreeInput): Promise<Started> {
+  const plan = await withSimulation(given, system)
+  const { limits } = plan
+  const mailbox = limits.mailbox
+  // Started later than those that speak to them; messages sent before are none.
+  const rolloutRef = system.refOf<RolloutMessage>({ system: MAIN, path: '/rollout/' })
+  const controlRef = system.refOf<ControlMessage>({ system: MAIN, path: '/control/' })
+  const callbackRef = system.refOf<CallbackMessage>({ system: MAIN, path: '/callback/' })
+
+  const sessions = sessionStarter({ plan, clock, sessionsDir, system, stopMs: STAGE_STOP_MS })
+  let gatewayPort = 0
+  for (let number = 1; number <= plan.gateway.proxies; number += 1) {
+    const port = plan.gateway.port === 0 ? 0 : plan.gateway.port + number - 1
+    const { replies } = await system.startThreads(`pair-${number}`, {
+      ...pairThreads(plan, number, port),
+      onRestarted: names => sessions.pairRestarted(number, names),
+    })
+    if (number === 1) gatewayPort = Number(replies['proxy-1']?.['port'] ?? 0)
+  }
+  const gatewayUrl = plan.gateway.publicUrl ?? `http://${plan.gateway.host}:${gatewayPort}`
+
+  const stages = system.spawn(
+    stagesProps(stagesLimitsOf(plan), mailbox * 16, {
+      openPools: onIdleDeath => openStagePools({ plan, onIdleDeath }),
+      rollout: rolloutRef,
+      runtimeDeps: runtimeDepsOf(plan),
+      stopMs: STAGE_STOP_MS,
+    }),
+    'stages',
+  )
+  const callback = system.spawn(
+    callbackProps({
+      settings: {
+        concurrency: CALLBACKS_AT_ONCE,
+        capacity: mailbox,
+        expiryMs: plan.budgets.callbackExpiryMs,
+        firstWaitMs: 500,
+        longestWaitMs: 60_000,
+      },
+      deps: {
+        client: createHttpClient({ connections: 4 }),
+        attemptMs: plan.budgets.callbackAttemptMs,
+        random: Math.random,
+      },
+      mailbox,
+    }),
+    'callback',
+  )
+  const reaper = system.spawn(
+    reaperProps({
+      sessionsDir,
+      artifactsMs: plan.retention.artifactsMs,
+      everyMs: REAPER_EVERY_MS,
+      capacity: mailbox * 16,
+    }),
+    'reaper',
+  )
+  // What a killed predecessor left is gone before the first session begins.
+  await system.ask(reaper, { type: 'sweep-requested' }, STOP_MS)
+  const rollout = system.spawn(
+    rolloutProps(
+      {
+        settings: {
+          nodeId: plan.nodeId,
+          queuedSessions: limits.queuedSessions,
+          defaultRuntime: plan.defaultRuntime,
+          retainedSessions: plan.retention.results,
+          retainedMs: plan.retention.resultsMs,
+          tombstoneMs: TOMBSTONE_MS,
+          tombstones: TOMBSTONES,
+        },
+        saveDir: plan.saveDir,
+        encode: sessionResultJson,
+        callback: callbackRef,
+        control: controlRef,
+        startSession: sessions.starter(stages, reaper),
+      },
+      mailbox,
+    ),
+    'rollout',
+  )
+
+  let isDraining = false
+  const control = system.spawn(
+    controlProps({
+      plan,
+      plugins: taskPlugins(plan),
+      auth: { token, openRoutes: plan.security.openRoutes },
+      ports: controlPorts({ system, plan, rollout, stages, gatewayUrl, isDraining: () => isDraining }),
+      encode: sessionResultJson,
+    }),
+    'control',
+  )
+  const listening = await system.ask(control, { type: 'control-described' }, START_MS)
+  if (listening.type === 'control-failed') throw cannotListen(plan, listening.error)
+  system.log.info(EVENTS.serviceReady, { control: listening.url, gateway: gatewayUrl, sessionsDir })
+
+  return {
+    plan,
+    controlUrl: listening.url,
+    gatewayUrl,
+    kill(thread) {
+      const pool = /^(init|running|postrun)-(\d+)$/.exec(thread)
+      if (pool === null) system.kill(thread)
+      else stages.tell({ type: 'kill-pool-thread', pool: pool[1] as 'init', index: Number(pool[2]) })
+    },
+    async drain(deadlineMs = limits.drainMs) {
+      isDraining = true
+      system.log.info(EVENTS.serviceDrain, { deadlineMs })
+      const endMs = clock.now() + deadlineMs
+      const active = async () => (await system.ask(rollout, { type: 'tasks-requested' }, START_MS)).pendingSessions
+      const until = async (atMs: number, left: () => Promise<number>) => {
+        for (;;) {
+          const count = await left()
+          if (count === 0 || clock.now() >= atMs) return count
+          await clock.sleep(Math.min(DRAIN_LOOK_MS, Math.max(1, atMs - clock.now())))
+        }
+      }
+      rollout.tell({ type: 'drain-rollout' })
+      const cancelled = await until(endMs - deadlineMs / 3, active)
+      if (cancelled > 0) rollout.tell({ type: 'cancel-all-tasks', reason: 'the service is stopping' })
+      const left = await until(endMs, active)
+      const deliveries = async () => (await system.ask(callback, { type: 'deliveries-described' }, START_MS)).pending
+      const undelivered = await until(endMs, deliveries)
+      return { cancelled, left, undelivered }
+    },
+  }
+}
+
+/** How often a drain looks whether it is over. */
+const DRAIN_LOOK_MS = 50
+
+async function withSimulation(plan: Plan, system: System): Promise<Plan> {
+  const { simulation } = plan
+  if (simulation === null) return plan
+  const { replies } = await system.startThreads('simulation', {
+    threads: [
+      {
+        name: 'simulation',
+        entry: new URL('./threads/simulation.thread.js', import.meta.url),
+        // After a restart the port it had: the proxies know it by that.
+        data: last => {
+          const had = last?.['port']
+          return {
+            plan: { ...simulation, port: typeof had === 'number' ? had : simulation.port },
+          } satisfies SimulationThreadData
+        },
+        startMs: START_MS,
+        drainMs: 5_000,
+      },
+    ],
+    channels: [],
+    strategy: 'one-for-one',
+    intensity: 5,
+    periodMs: 30_000,
+  })
+  return withSimulationUrl(plan, String(replies['simulation']?.['url']))
+}
+
+const taskPlugins = (plan: Plan): TaskPlugins => ({
+  harnesses,
+  runtimes: runtimePlugins(runtimeDepsOf(plan)),
+  builders,
+  evaluators,
+})
+
+function cannotListen({ control }: Plan, error: ErrorData): RolloutError {
+  const taken = /EADDRINUSE/.test(error.message)
+  return taken
+    ? new RolloutError(
+        'CONFIG_INVALID',
+        `control.port ${control.port} of ${control.host} is in use; name another one, or 0 for any`,
+      )
+    : errorFromData(errorData(error))
+}
