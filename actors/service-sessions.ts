@@ -15,7 +15,7 @@ import { sessionProps } from './session/actor.js'
 import type { ActorClock } from './system/behavior.js'
 import type { ActorRef } from './system/ref.js'
 import type { ActorSystem } from './system/system.js'
-import { mergeAddress, proxyAddress } from './threads/pair.js'
+import { mergeAddress, proxyAddress } from './threads/pair-names.js'
 
 export interface SessionStarterInput {
   readonly plan: Plan

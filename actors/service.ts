@@ -37,7 +37,8 @@ import type { ActorClock, Logger } from './system/behavior.js'
 import { realClock } from './system/clock.js'
 import type { SystemInspection } from './system/inspect.js'
 import type { Address } from './system/ref.js'
-import { pairThreads, START_MS } from './threads/pair.js'
+import { pairThreads } from './threads/pair.js'
+import { START_MS } from './threads/pair-names.js'
 import type { SimulationThreadData } from './threads/simulation.thread.js'
 
 export interface ServiceOptions {

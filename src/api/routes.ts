@@ -56,7 +56,9 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     const closed = new AbortController()
     request.raw.once('close', () => closed.abort())
     const task = await awaited(options, task_id, generation, waitMs(query.wait ?? '0') ?? 0, closed.signal)
-    return task === null ? fail(reply, 404, unknownTask(task_id)) : reply.type(JSON_TYPE).send(taskStatusJson(task, encode))
+    return task === null
+      ? fail(reply, 404, unknownTask(task_id))
+      : reply.type(JSON_TYPE).send(taskStatusJson(task, encode))
   })
 
   server.delete<{ Params: { task_id: string } }>('/rollout/task/:task_id', async (request, reply) => {
@@ -64,7 +66,9 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     if (query === null) return reply
     const { task_id } = request.params
     const task = await ports.cancel(task_id, /^(true|1)$/i.test(query.register_if_missing))
-    return task === null ? fail(reply, 404, unknownTask(task_id)) : reply.type(JSON_TYPE).send(taskStatusJson(task, encode))
+    return task === null
+      ? fail(reply, 404, unknownTask(task_id))
+      : reply.type(JSON_TYPE).send(taskStatusJson(task, encode))
   })
 
   server.get('/rollout/status', async () => {
