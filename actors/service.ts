@@ -141,7 +141,6 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
   const plan = await withSimulation(given, system)
   const { limits } = plan
   const mailbox = limits.mailbox
-  // Started later than those that speak to them; messages sent before are none.
   const rolloutRef = system.refOf<RolloutMessage>({ system: MAIN, path: '/rollout/' })
   const controlRef = system.refOf<ControlMessage>({ system: MAIN, path: '/control/' })
   const callbackRef = system.refOf<CallbackMessage>({ system: MAIN, path: '/callback/' })
@@ -194,8 +193,6 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
     }),
     'reaper',
   )
-  // What a killed predecessor left is gone before the first session begins.
-  await system.ask(reaper, { type: 'sweep-requested' }, STOP_MS)
   const rollout = system.spawn(
     rolloutProps(
       {
@@ -218,6 +215,9 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
     ),
     'rollout',
   )
+  // These four know each other, so they are there before any of them takes its turn.
+  // What a killed predecessor left is gone before the first session begins.
+  await system.ask(reaper, { type: 'sweep-requested' }, STOP_MS)
 
   let isDraining = false
   const control = system.spawn(
