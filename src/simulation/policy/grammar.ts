@@ -3,7 +3,7 @@
 // So the exact conditional distribution of the next id is known at each position, whatever prefixes the alternatives share.
 //
 // Tokenisation: each text is encoded by itself, so parts must meet where the tokenizer cuts anyway (before " word", around
-// added tokens ...). `unstableBoundaries` names the places where they do not; a test asks it about every script.
+// added tokens ...). That they do is tested over many seeds: each answer must encode to the ids it was sampled in.
 
 import type { Tokenizer } from '../../tokenizer/tokenizer.js'
 import { type Distribution, distribution } from '../distribution.js'

@@ -200,3 +200,40 @@ t.test('without a shell among the tools the policy says so', async t => {
   const { choice } = await chat(simulation, { messages: [task], tools: tools.slice(0, 1), seed: 1 })
   t.match(choice, { finish_reason: 'stop', message: { content: /without a shell/ } })
 })
+
+t.test('side answers, the generic and the small script are sampled in canonical ids too', async t => {
+  const simulation = await simulate(t)
+  const schema = {
+    type: 'object',
+    properties: { a: { type: 'string' }, b: { type: 'number' }, c: { type: 'string' } },
+    required: ['a', 'b', 'c'],
+  }
+  const format = { type: 'json_schema', json_schema: { name: 'x', schema } }
+  const looked = {
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id: 'a', type: 'function', function: { name: 'x', arguments: '{"command": "ls hello.txt"}' } }],
+  }
+  const result = { role: 'tool', tool_call_id: 'a', content: 'ok' }
+  const requests: Readonly<Record<string, JsonObject>> = {
+    generic: { messages: [user('Look around.')], tools },
+    'generic, later': { messages: [user('Look around.'), looked, result], tools },
+    hello: { messages: [user('Scenario: hello')], tools },
+    'hello, later': { messages: [user('Scenario: hello'), looked, result], tools },
+    title: { messages: [user('Write a title.')] },
+    summary: { messages: [user('Write a <summary>.')] },
+    'plain summary': { messages: [user('Please summarize.')] },
+    short: { messages: [user('ok?')] },
+    json: { messages: [user('ok?')], response_format: format },
+    'tools for nothing': { messages: [task], tools: tools.slice(0, 1) },
+  }
+  for (const [name, body] of Object.entries(requests)) {
+    for (let seed = 0; seed < 25; seed++) {
+      const kwargs = seed % 5 === 0 ? { chat_template_kwargs: { enable_thinking: false } } : {}
+      const { choice } = await chat(simulation, { ...body, ...kwargs, seed })
+      const ids = choice.token_ids ?? []
+      if (!t.strictSame([...qwen3.encode(qwen3.decode(ids))], ids, `${name}, seed ${seed}`)) return
+      if (choice.logprobs?.content.every(({ logprob }) => logprob === 0)) t.fail(`${name}: certain of everything`)
+    }
+  }
+})
