@@ -169,8 +169,13 @@ async function ask(
         return false
       }
       call.entry.memory.remember(answerTurn(response), prepared.request.messages)
-      if (signal.aborted) await cancelled(reply, call)
-      else if (reply.stream !== null && prepared.engine.stream) {
+      if (signal.aborted) {
+        // Recorded, but the harness is refused: whatever it is sent is not the answer.
+        await cancelled(reply, call)
+        report.delivered(record.completionId, Promise.resolve(false))
+        return true
+      }
+      if (reply.stream !== null && prepared.engine.stream) {
         await reply.stream.release()
         for (const event of events.end(response)) await reply.stream.push(event)
         reply.stream.end()
