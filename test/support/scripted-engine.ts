@@ -192,10 +192,7 @@ async function reply(response: ServerResponse, body: JsonObject, answer: Scripte
   for (const [index, delta] of deltas.entries()) {
     if (answer.pause?.atChunk === index) await answer.pause.until
     if (response.destroyed) return
-    if (answer.cutAfter === index) {
-      response.destroy()
-      return
-    }
+    if (answer.cutAfter === index) return cut(response)
     if (answer.errorAfter === index) {
       response.end(event({ error: { message: 'engine failed', type: 'InternalServerError', code: 500 } }))
       return
@@ -204,16 +201,18 @@ async function reply(response: ServerResponse, body: JsonObject, answer: Scripte
   }
   if (answer.pause?.atChunk === deltas.length) await answer.pause.until
   if (response.destroyed) return
-  if (answer.cutAfter === deltas.length) {
-    response.destroy()
-    return
-  }
+  if (answer.cutAfter === deltas.length) return cut(response)
   if (finish !== null) {
     const delta = {}
     response.write(event({ choices: [{ index: 0, delta, finish_reason: finish, ...stop, ...share(deltas.length) }] }))
   }
   if (usage !== null) response.write(event({ choices: [], usage }))
   response.end('data: [DONE]\n\n')
+}
+
+/** After what was written has left: a destroyed socket drops what is still in its queue. */
+function cut(response: ServerResponse): void {
+  response.write(': cut\n\n', () => response.destroy())
 }
 
 function sendJson(
