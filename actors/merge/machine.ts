@@ -9,6 +9,7 @@ import type { LedgerSealReply, MergeDescription, MergeMessage } from '../protoco
 import type { SessionMessage } from '../protocol/session.js'
 import type { Machine, Step } from '../system/machine.js'
 import type { ActorRef } from '../system/ref.js'
+import { shareWithEarlier } from './share.js'
 
 /** From the port to the proxy. `link` numbers the links of a merge thread's life: a restarted proxy brings a fresh one. */
 export type MergeSelf =
@@ -147,7 +148,7 @@ function insert(ledger: Ledger, frame: CaptureFrame): Ledger {
       if (ledger.records.has(record.completionId)) return ledger
       return {
         ...ledger,
-        records: set(ledger.records, record.completionId, record),
+        records: set(ledger.records, record.completionId, shareWithEarlier(record, [...ledger.records.values()])),
         sampledTokens: ledger.sampledTokens + record.completionTokens,
       }
     }

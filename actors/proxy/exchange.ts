@@ -104,14 +104,21 @@ async function serveGeneration(
     }),
   }
   entry.running.add(running)
+  const readCall = async () => {
+    const { text, json } = await readJson(request, services.plan.limits.bodyBytes)
+    return { text, decoded: dialect.decodeRequest(json, route, head) }
+  }
   void answer.delivered.then(isDelivered => {
     if (isDelivered) return
     running.isClientGone = true
     running.abort.abort(new CallCancelled('client-left'))
   })
   try {
-    const { text, json } = await readJson(request, services.plan.limits.bodyBytes)
-    const decoded = dialect.decodeRequest(json, route, head)
+    const { text, decoded } = await readCall().catch(cause => {
+      // Refused before it was a call: the number is free again, unless a later call has taken the next.
+      if (entry.nextSequence === sequence + 1) entry.nextSequence = sequence
+      throw cause
+    })
     const call = { entry, running, sequence, dialect, route, head, answer, body: text, decoded, startedAtMs }
     await generate(services, call)
   } finally {

@@ -14,6 +14,8 @@ const MAX_ERROR_CHARACTERS = 2_000
 export interface FrameReport {
   /** Waits until the record is safe; else says how the harness is refused: it must not act on what is not recorded. */
   captured(record: CompletionRecord): Promise<Refusal | null>
+  /** True once the record is safe: from then on the call has not failed, whatever else goes wrong. */
+  readonly isCaptured: boolean
   failed(status: number, error: string, abortedTokens: number): void
   /** `isDelivered` settles when the harness has the answer or is gone. */
   delivered(completionId: string, isDelivered: Promise<boolean>): void
@@ -28,6 +30,7 @@ export function frameReport(
 ): FrameReport {
   const { sessionId, attempt } = entry.session
   const open: Promise<unknown>[] = []
+  let isCaptured = false
 
   /** null = acknowledged, else why not. */
   async function send(body: CaptureBody): Promise<string | null> {
@@ -48,6 +51,7 @@ export function frameReport(
       open.push(sending)
       const refused = await sending
       if (refused === null) {
+        isCaptured = true
         entry.calls += 1
         entry.promptTokens += record.promptTokens
         entry.sampledTokens += record.completionTokens
@@ -57,7 +61,13 @@ export function frameReport(
         ? { status: 403, message: 'the session has ended', code: 'inactive_session_credential' }
         : { status: 503, message: 'the answer could not be recorded', headers: { 'retry-after': '2' } }
     },
+    get isCaptured() {
+      return isCaptured
+    },
     failed(status, error, abortedTokens) {
+      if (isCaptured) return
+      const level = status >= 500 ? 'warn' : 'debug'
+      services.log[level](EVENTS.callFail, { sessionId, sequence: call.sequence, status })
       entry.aborted += status === 499 ? 1 : 0
       const failed = {
         sessionId,

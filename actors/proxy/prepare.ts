@@ -94,7 +94,8 @@ async function tokensLeft(
   model: ResolvedModel,
   asked: number | null,
 ): Promise<number | null> {
-  const engineWindow = model.upstream.plan.contextWindow
+  const known = model.upstream.plan.contextWindow
+  const engineWindow = known ?? (await services.facts.template(model.upstream, request, model.model)).window
   const window = smaller(entry.session.limits.context_window, engineWindow)
   if (window === null) return asked
   // Without a number the engine itself goes up to its window.

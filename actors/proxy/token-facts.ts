@@ -14,6 +14,8 @@ export interface TemplateFacts {
   readonly generationPromptLength: number
   /** null = not known. */
   readonly endTokenId: number | null
+  /** Context window in tokens as the engine tells it; null = not known. */
+  readonly window: number | null
 }
 
 export interface TokenFacts {
@@ -23,9 +25,10 @@ export interface TokenFacts {
   template(target: UpstreamTarget, request: CanonicalRequest, model: string): Promise<TemplateFacts>
 }
 
-const UNKNOWN: TemplateFacts = { generationPromptLength: 0, endTokenId: null }
+const UNKNOWN: TemplateFacts = { generationPromptLength: 0, endTokenId: null, window: null }
 const CACHED_COUNTS = 512
-const COUNT_TIMEOUT_MS = 30_000
+/** The first answer of an upstream waits for these facts: a tokenizer that hangs must not hold it for long. */
+const COUNT_TIMEOUT_MS = 10_000
 /** A failed question is put again after this long. */
 const RETRY_AFTER_MS = 60_000
 
@@ -84,6 +87,7 @@ export function tokenFacts(client: HttpClient, now: () => number): TokenFacts {
       return {
         generationPromptLength: Math.max(0, target.profile.readCount(withPrompt) - target.profile.readCount(without)),
         endTokenId: firstOfCommonEnd(answers[0] ?? null, answers[1] ?? null),
+        window: target.profile.readWindow(withPrompt),
       }
     } catch {
       return null

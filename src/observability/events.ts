@@ -53,8 +53,8 @@ export const EVENTS = {
 
   // actors/proxy, actors/merge
   gatewayListen: 'gateway-listen',
-  gatewayFail: 'gateway-fail',
   exchangeCrash: 'exchange-crash',
+  callFail: 'call-fail',
   frameRefuse: 'frame-refuse',
   frameLose: 'frame-lose',
   frameMalformed: 'frame-malformed',

@@ -84,6 +84,8 @@ export interface UpstreamProfile {
   readCount(body: JsonObject): number
   /** Ids of the counted prompt, where the answer of a count carries them; else null. */
   readTokens(body: JsonObject): Int32Array | null
+  /** Context window in tokens, where the answer of a count carries it; else null. */
+  readWindow(body: JsonObject): number | null
   detokenizeRequest(ids: Int32Array, model: string): { readonly path: string; readonly body: JsonObject } | null
   readDetokenized(body: JsonObject): string
   readonly healthPath: string

@@ -62,6 +62,7 @@ export const openaiCompatible: UpstreamProfile = {
     throw malformed('counts are not served by this kind of server')
   },
   readTokens: () => null,
+  readWindow: () => null,
   detokenizeRequest: () => null,
   readDetokenized() {
     throw malformed('detokenization is not served by this kind of server')

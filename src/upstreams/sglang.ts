@@ -64,6 +64,7 @@ export const sglang: UpstreamProfile = {
     return count
   },
   readTokens: body => idsOf(body['tokens']),
+  readWindow: body => countOf(body['max_model_len']),
   detokenizeRequest: (ids, model) => ({ path: '/detokenize', body: { model, tokens: [...ids] } }),
   readDetokenized(body) {
     const text = textOf(body['text'])

@@ -65,6 +65,7 @@ export const vllm: UpstreamProfile = {
     return count
   },
   readTokens: body => idsOf(body['tokens']),
+  readWindow: body => countOf(body['max_model_len']),
   detokenizeRequest: (ids, model) => ({ path: '/detokenize', body: { model, tokens: [...ids] } }),
   readDetokenized(body) {
     const text = textOf(body['prompt'])

@@ -1,0 +1,186 @@
+// The merge machine, message by message: what is kept, what is said, what is refused.
+
+import t from 'tap'
+import { type MergeEffect, type MergeInput, type MergeState, mergeMachine } from '../../../../actors/merge/machine.js'
+import type { LedgerSealReply, MergeDescription } from '../../../../actors/protocol/merge.js'
+import type { SessionMessage } from '../../../../actors/protocol/session.js'
+import type { ActorRef } from '../../../../actors/system/ref.js'
+import type { CompletionId, SessionId } from '../../../../src/domain/ids.js'
+import type { CaptureFrame } from '../../../../src/wire/frames.js'
+import { completionRecord, failedCall } from '../../../support/records.js'
+
+const ref = <M>(path: string): ActorRef<M> => ({ address: { system: 'test', path }, tell: () => {} })
+const session = ref<SessionMessage>('/session/')
+const seals = ref<LedgerSealReply>('/seals/')
+const s1 = 's-1' as SessionId
+
+/** Steps through `messages`; the state at the end and all effects. */
+function run(messages: readonly MergeInput[], from: MergeState = mergeMachine.initial.state) {
+  let state = from
+  const effects: MergeEffect[] = []
+  for (const message of messages) {
+    const step = mergeMachine.step(state, message)
+    state = step.state
+    effects.push(...step.effects)
+  }
+  return { state, effects }
+}
+
+const open: MergeInput = { type: 'open-ledger', sessionId: s1, session }
+const received = (frame: CaptureFrame, link = 0): MergeInput => ({ type: 'frame-received', link, frame })
+const captured = (
+  frameId: number,
+  name: string,
+  changes: Parameters<typeof completionRecord>[0] = {},
+): CaptureFrame => ({
+  v: 1,
+  kind: 'completion-captured',
+  frameId,
+  record: completionRecord({ completionId: name as CompletionId, ...changes }),
+})
+const seal: MergeInput = { type: 'ledger-seal-requested', sessionId: s1, replyTo: seals }
+
+function sealed(effects: readonly MergeEffect[]) {
+  const effect = effects.findLast(effect => effect.type === 'reply-sealed')
+  return effect?.type === 'reply-sealed' && effect.reply.type === 'ledger-sealed' ? effect.reply.ledger : null
+}
+
+t.test('a record is kept, told to its session, then acknowledged', async t => {
+  const { effects } = run([open, received(captured(4, 'c1'), 2)])
+  t.strictSame(effects, [
+    { type: 'tell-recorded', session, calls: 1, sampledTokens: 3 },
+    { type: 'acknowledge', link: 2, frameId: 4 },
+  ])
+})
+
+t.test('the same record twice counts once and is acknowledged twice', async t => {
+  const { effects } = run([open, received(captured(0, 'c1')), received(captured(0, 'c1'), 1), seal])
+  t.strictSame(effects.slice(1, 3), [
+    { type: 'acknowledge', link: 0, frameId: 0 },
+    { type: 'acknowledge', link: 1, frameId: 0 },
+  ])
+  t.equal(sealed(effects)?.calls.length, 1)
+})
+
+t.test('delivery and failures are kept, in whatever order the facts come', async t => {
+  const delivery: CaptureFrame = {
+    v: 1,
+    kind: 'delivery-known',
+    frameId: 9,
+    sessionId: s1,
+    completionId: 'c2',
+    delivered: 'no',
+  }
+  const failed: CaptureFrame = { v: 1, kind: 'call-failed', frameId: 8, failed: failedCall() }
+  const { effects } = run([
+    open,
+    received(delivery),
+    received(captured(1, 'c1')),
+    received(captured(2, 'c2')),
+    received(failed),
+    seal,
+  ])
+  t.match(sealed(effects), {
+    sessionId: s1,
+    calls: [
+      { record: { completionId: 'c1' }, delivered: 'unknown' },
+      { record: { completionId: 'c2' }, delivered: 'no' },
+    ],
+    failed: [{ status: 500 }],
+  })
+  t.equal(effects.filter(effect => effect.type === 'acknowledge').length, 4)
+})
+
+t.test('frames of a session that is unknown, sealed or dropped are refused and counted', async t => {
+  const frame = received(captured(5, 'c1'))
+  const refusal = (reason: string) => ({ type: 'refuse', link: 0, frameId: 5, sessionId: s1, reason })
+  const { state, effects } = run([frame, open, seal, frame, { type: 'drop-ledger', sessionId: s1 }, frame])
+  t.strictSame(
+    effects.filter(effect => effect.type === 'refuse'),
+    [refusal('unknown-session'), refusal('sealed'), refusal('unknown-session')],
+  )
+  t.equal(state.refused, 3)
+  t.equal(state.ledgers.size + state.sealed.size, 0, 'nothing of the session is left')
+})
+
+t.test('sealing hands over once; opening twice is opening once, with the newest ref', async t => {
+  const other = ref<SessionMessage>('/session-2/')
+  const { effects } = run([
+    seal,
+    open,
+    received(captured(0, 'c1')),
+    { ...open, session: other },
+    received(captured(1, 'c2')),
+    seal,
+    seal,
+  ])
+  t.match(effects, [
+    { type: 'reply-sealed', reply: { type: 'ledger-unknown' } },
+    { type: 'tell-recorded', session },
+    { type: 'acknowledge' },
+    { type: 'tell-recorded', session: other, calls: 2, sampledTokens: 6 },
+    { type: 'acknowledge' },
+    { type: 'reply-sealed', reply: { type: 'ledger-sealed', ledger: { calls: { length: 2 } } } },
+    { type: 'reply-sealed', reply: { type: 'ledger-unknown' } },
+  ])
+})
+
+t.test('while paused records are kept but not acknowledged; resuming acknowledges all', async t => {
+  const paused = run([
+    open,
+    { type: 'pause-acknowledgements' },
+    received(captured(0, 'c1')),
+    received(captured(1, 'c2')),
+  ])
+  t.strictSame(
+    paused.effects.map(effect => effect.type),
+    ['tell-recorded', 'tell-recorded'],
+  )
+  const resumed = run([{ type: 'resume-acknowledgements' }, { type: 'resume-acknowledgements' }], paused.state)
+  t.strictSame(resumed.effects, [
+    { type: 'acknowledge', link: 0, frameId: 0 },
+    { type: 'acknowledge', link: 0, frameId: 1 },
+  ])
+})
+
+t.test('the description counts sessions, calls and sampled tokens', async t => {
+  const replyTo = ref<MergeDescription>('/asker/')
+  const { effects } = run([
+    open,
+    { type: 'open-ledger', sessionId: 's-2' as SessionId, session },
+    received(captured(0, 'c1')),
+    received(captured(1, 'c2', { sessionId: 's-2' as SessionId, completionTokens: 10 })),
+    { type: 'merge-described', replyTo },
+  ])
+  t.strictSame(effects.at(-1), {
+    type: 'reply-description',
+    replyTo,
+    description: { type: 'merge-description', sessions: 2, calls: 2, tokens: 13 },
+  })
+})
+
+t.test('a failed effect is a crash', async t => {
+  t.throws(() => run([{ type: 'effect-failed', error: 'port closed' }]), /port closed/)
+})
+
+t.test('repeated messages and tools of a session are one object, with the same content', async t => {
+  const message = (role: string, content: string) => ({ role, content })
+  const turn = (texts: readonly string[], tool: string) => ({
+    model: 'm',
+    messages: texts.map((text, index) => message(index % 2 === 0 ? 'user' : 'assistant', text)),
+    tools: [{ type: 'function', function: { name: tool } }],
+  })
+  const requests = [turn(['a', 'b'], 't'), turn(['x'], 'u'), turn(['a', 'b', 'c'], 't'), turn(['a', 'B'], 't')]
+  const { effects } = run([
+    open,
+    ...requests.map((request, index) => received(captured(index, `c${index}`, { request }))),
+    seal,
+  ])
+  const kept = sealed(effects)?.calls.map(call => call.record.request as unknown as (typeof requests)[number]) ?? []
+  t.strictSame(kept, requests)
+  t.equal(kept[2]?.messages[0], kept[0]?.messages[0])
+  t.equal(kept[2]?.messages[1], kept[0]?.messages[1])
+  t.equal(kept[2]?.tools, kept[0]?.tools)
+  t.equal(kept[3]?.messages[0], kept[0]?.messages[0])
+  t.not(kept[3]?.messages[1], kept[0]?.messages[1])
+})
