@@ -12,31 +12,41 @@ export function float32sJson(values: Float32Array): string {
   return `[${texts.join(',')}]`
 }
 
-/** Decimals that give six significant digits, by magnitude; below it, `toPrecision` does. */
-const SCALES = [
-  [100, 1e3],
-  [10, 1e4],
-  [1, 1e5],
-  [0.1, 1e6],
-  [0.01, 1e7],
-  [0.001, 1e8],
-] as const
-
 /** `value` must be a float32. Six to nine significant digits, trailing zeros left out. */
 export function float32Text(value: number): string {
   if (!Number.isFinite(value))
     throw new RolloutError('INTERNAL_BUG', `a result holds ${value} where a finite number is wanted`)
   if (Number.isInteger(value)) return value === 0 ? '0' : String(value)
   const magnitude = Math.abs(value)
-  const start = magnitude < 1e5 ? SCALES.find(([least]) => magnitude >= least)?.[1] : undefined
-  if (start !== undefined)
-    for (let scale = start, digits = 6; digits <= 9; scale *= 10, digits++) {
-      const decimal = Math.round(value * scale) / scale
-      if (Math.fround(decimal) === value) return String(decimal)
+  const text = magnitude >= 1e-12 && magnitude < 1000 ? fromInteger(magnitude) : precise(magnitude)
+  return value < 0 ? `-${text}` : text
+}
+
+/** Whole numbers are cheap to write: the value as an integer of six to nine digits, with a point or an exponent put in. */
+function fromInteger(magnitude: number): string {
+  let places = 3
+  for (let least = 100; magnitude < least; least /= 10) places++
+  for (let tries = 0; tries < 4; tries++, places++) {
+    const scale = 10 ** places
+    let digits = Math.round(magnitude * scale)
+    if (Math.fround(digits / scale) !== magnitude) continue
+    let left = places
+    while (left > 0 && digits % 10 === 0) {
+      digits /= 10
+      left--
     }
-  for (let digits = 6; digits <= 9; digits++) {
-    const decimal = Number(value.toPrecision(digits))
-    if (Math.fround(decimal) === value) return String(decimal)
+    if (magnitude < 1e-3) return `${digits}e-${left}`
+    const unit = 10 ** left
+    const whole = Math.floor(digits / unit)
+    return left === 0 ? String(digits) : `${whole}.${String(digits - whole * unit).padStart(left, '0')}`
   }
-  return String(value)
+  return precise(magnitude)
+}
+
+function precise(magnitude: number): string {
+  for (let digits = 6; digits <= 9; digits++) {
+    const decimal = Number(magnitude.toPrecision(digits))
+    if (Math.fround(decimal) === magnitude) return String(decimal)
+  }
+  return String(magnitude)
 }

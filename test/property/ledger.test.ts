@@ -10,6 +10,8 @@ import type { JsonObject } from '../../src/domain/json.js'
 import type { Trace, Trajectory } from '../../src/domain/trajectory.js'
 import { unaccountedTokens } from '../../src/ledger/counts.js'
 import { unusable } from '../../src/ledger/screen.js'
+import { decode, encode } from '../../src/wire/codec.js'
+import { parseCaptureFrame } from '../../src/wire/frames.js'
 import { ledgerOf, SESSION, shuffled, streamOf } from '../support/ledger-fixtures.js'
 import { generateCalls, seeded, worldText } from '../support/session-generator.js'
 
@@ -226,6 +228,22 @@ t.test('7: sessions built side by side do not mix, and a foreign call is refused
   await t.rejects(merge(foreign), { code: 'INTERNAL_BUG' })
   return
 })
+
+t.test('8: records that went through the wire give the same traces', () =>
+  check(
+    fc.asyncProperty(session, async input => {
+      const calls = callsOf(input)
+      const read = calls.map(({ record, delivered }, frameId) => {
+        const frame = parseCaptureFrame(decode(encode({ v: 1, kind: 'completion-captured', frameId, record })))
+        if (frame.kind !== 'completion-captured') throw new Error('another frame came back')
+        return { delivered, record: frame.record }
+      })
+      if (picture(await merge(ledgerOf(calls))) !== picture(await merge(ledgerOf(read))))
+        throw new Error('the wire changes the traces')
+    }),
+    0.3,
+  ),
+)
 
 t.test('8: a lost delivery fact changes nothing: unknown counts as yes', () =>
   check(

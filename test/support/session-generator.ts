@@ -145,7 +145,7 @@ function spoil(random: Random, trouble: number, make: (spoiled: Spoiled) => void
   }
   const ways: readonly Spoiled[] = [
     { over: { promptIds: null }, delivered: 'yes' },
-    { over: { sampledIds: null, completionTokens: 1 + random.below(5) }, delivered: 'yes' },
+    { over: { sampledIds: null, logprobs: null, completionTokens: 1 + random.below(5) }, delivered: 'yes' },
     { over: { logprobs: null }, delivered: 'yes' },
     { over: { notTrainable: 'sampling not known' }, delivered: 'yes' },
     { over: { finish: 'abort' }, delivered: 'no' },
