@@ -8,9 +8,12 @@ export type Budgeted<T> =
   | { readonly ended: 'timeout' }
   | { readonly ended: 'cancelled' }
 
+/** Work that listens needs this long to end its processes (TERM, two seconds, KILL); milliseconds. */
+const GRACE_MS = 5_000
+
 /**
- * Gives `work` a signal that fires after `ms` or with `parent`, and waits for whichever comes first: work that does not listen
- * goes on unheard. Rejects with what `work` rejects with before either. Milliseconds.
+ * Gives `work` a signal that fires after `ms` or with `parent`; then `work` has a grace to end, so that nothing of it goes on
+ * behind the caller's back. Work that does not listen goes on unheard. Rejects with what `work` rejects with before the signal.
  */
 export async function withinBudget<T>(
   clock: Clock,
@@ -20,10 +23,10 @@ export async function withinBudget<T>(
 ): Promise<Budgeted<T>> {
   const over = new AbortController()
   const settled = new AbortController()
-  const stopped = new Promise<Budgeted<T>>(resolve => {
+  const stopped = new Promise<'timeout' | 'cancelled'>(resolve => {
     const stop = (ended: 'timeout' | 'cancelled', why: string) => {
       over.abort(new RolloutError('ACTOR_ASK_TIMEOUT', why))
-      resolve({ ended })
+      resolve(ended)
     }
     const onCancel = () => stop('cancelled', 'cancelled')
     if (parent.aborted) onCancel()
@@ -34,10 +37,19 @@ export async function withinBudget<T>(
     )
   })
   try {
-    const done = work(over.signal).then((value): Budgeted<T> => ({ ended: 'done', value }))
-    // Work that fails because it was stopped has not failed.
-    const heard = done.catch(cause => (over.signal.aborted ? stopped : Promise.reject(cause)))
-    return await Promise.race([stopped, heard])
+    const done = work(over.signal).then(
+      value => ({ value }),
+      (cause: unknown) => ({ cause }),
+    )
+    const first = await Promise.race([stopped, done])
+    if (typeof first === 'string') {
+      await Promise.race([done, clock.sleep(GRACE_MS, settled.signal).catch(() => undefined)])
+      return { ended: first }
+    }
+    if ('value' in first) return { ended: 'done', value: first.value }
+    // Work that failed because it was stopped has not failed.
+    if (over.signal.aborted) return { ended: await stopped }
+    throw first.cause
   } finally {
     settled.abort()
   }

@@ -37,7 +37,7 @@ export function stagesProps(
         onEffectError: (effect, cause) => ({ type: 'effect-failed', effect: effect.type, error: errorData(cause) }),
         terminated: address => ({ type: 'session-terminated', address }),
         async signal(signal, { entries }, context) {
-          await effects?.close([...entries.values()].flatMap(({ runtime }) => runtime ?? []))
+          await effects?.close()
           if (signal.type !== 'pre-restart') return
           for (const entry of entries.values()) {
             entry.session.tell({ ...lostStage(entry, signal.cause), atMs: context.clock.now() } as SessionMessage)

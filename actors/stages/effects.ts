@@ -41,14 +41,16 @@ interface Running {
 
 export interface StagesInterpreter {
   readonly interpret: Interpreter<StagesInput, StagesEffect>
-  /** Ends the threads and tears down what their tasks and `runtimes` left. */
-  close(runtimes: readonly RuntimeHandle[]): Promise<void>
+  /** Ends the threads and tears down every runtime that POSTRUN has not. */
+  close(): Promise<void>
 }
 
 export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInput>): StagesInterpreter {
   const { rollout, runtimeDeps, stopMs } = deps
   const pools = deps.openPools((pool, cause) => context.log.warn(EVENTS.poolThreadDeath, { pool, cause }))
   const running = new Map<string, Running>()
+  /** By session folder: made by INIT and torn down by nobody yet. */
+  const owned = new Map<string, RuntimeHandle>()
   const { clock, log } = context
 
   const start = <R>(
@@ -64,8 +66,10 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
       giveUp = reject
     })
     const run = open(report => {
-      if (report.type === 'runtime-created') task.runtime = report.runtime
-      else session?.tell(report)
+      if (report.type === 'runtime-created') {
+        task.runtime = report.runtime
+        owned.set(report.runtime.sessionDir, report.runtime)
+      } else session?.tell(report)
     })
     const task: Running = { run, runtime, giveUp, ended: false }
     running.set(key, task)
@@ -76,12 +80,19 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
     return { task, result }
   }
 
-  const teardown = async (runtime: RuntimeHandle | null, sessionId: SessionId): Promise<TeardownReport | null> => {
-    if (runtime === null) return null
-    return tearDown(runtimeDeps, runtime).catch(cause => {
-      log.error(EVENTS.teardownFail, { sessionId, cause })
-      return null
-    })
+  /** Under way in main; a stop waits for them. */
+  const teardowns = new Set<Promise<unknown>>()
+  const teardown = (runtime: RuntimeHandle | null, sessionId: SessionId): Promise<TeardownReport | null> => {
+    if (runtime === null) return Promise.resolve(null)
+    const ending = tearDown(runtimeDeps, runtime)
+      .catch(cause => {
+        log.error(EVENTS.teardownFail, { sessionId, cause })
+        return null
+      })
+      .finally(() => teardowns.delete(ending))
+    owned.delete(runtime.sessionDir)
+    teardowns.add(ending)
+    return ending
   }
 
   const crash = (pool: PoolName, sessionId: SessionId, cause: unknown): ErrorData => {
@@ -109,7 +120,9 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
 
   const runInit = async (sessionId: SessionId, started: ReturnType<typeof start<InitTaskResult>>) => {
     try {
-      return { type: 'init-task-ended', sessionId, ...(await started.result) } as const
+      const result = await started.result
+      if (result.runtime !== null) owned.set(result.runtime.sessionDir, result.runtime)
+      return { type: 'init-task-ended', sessionId, ...result } as const
     } catch (cause) {
       const { runtime } = started.task
       if (runtime !== null) await destroyRuntime(runtimeDeps, runtime).catch(() => null)
@@ -133,7 +146,9 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
 
   const runPostrun = async (sessionId: SessionId, started: ReturnType<typeof start<PostrunOutcome>>) => {
     try {
-      return { type: 'postrun-task-ended', sessionId, outcome: await started.result } as const
+      const outcome = await started.result
+      if (started.task.runtime !== null) owned.delete(started.task.runtime.sessionDir)
+      return { type: 'postrun-task-ended', sessionId, outcome } as const
     } catch (cause) {
       const error = crash('postrun', sessionId, cause)
       const report = await teardown(started.task.runtime, sessionId)
@@ -201,12 +216,10 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
 
   return {
     interpret,
-    async close(runtimes) {
-      const left = new Map<string, RuntimeHandle>()
-      for (const { runtime } of running.values()) if (runtime !== null) left.set(runtime.sessionDir, runtime)
-      for (const runtime of runtimes) left.set(runtime.sessionDir, runtime)
+    async close() {
       await Promise.all([pools.init.close(), pools.running.close(), pools.postrun.close()])
-      await Promise.all([...left.values()].map(runtime => teardown(runtime, runtime.sessionId as SessionId)))
+      for (const runtime of owned.values()) void teardown(runtime, runtime.sessionId as SessionId)
+      await Promise.all(teardowns)
     },
   }
 }

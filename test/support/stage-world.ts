@@ -14,6 +14,7 @@ import { sessionProps } from '../../actors/session/actor.js'
 import { stagesLimitsOf, stagesProps } from '../../actors/stages/actor.js'
 import { realClock } from '../../actors/system/clock.js'
 import type { ActorRef } from '../../actors/system/ref.js'
+import type { StopReport } from '../../actors/system/system.js'
 import type { Plan } from '../../src/config/plan.js'
 import type { SessionLedger } from '../../src/domain/completion.js'
 import type { CompletionId } from '../../src/domain/ids.js'
@@ -40,6 +41,8 @@ export interface StageWorld {
   processesOf(name: string): Promise<number>
   sessionDir(name: string): string
   readonly proxyTold: readonly ProxyMessage[]
+  /** Stops sessions, then stages, as the service does. */
+  stop(): Promise<StopReport>
 }
 
 export interface WorldOptions {
@@ -91,6 +94,7 @@ export function stageWorld(t: Test, options: WorldOptions = {}): StageWorld {
     stages,
     proxyTold,
     sessionDir,
+    stop: () => system.stop(30_000),
     start(name, command, over = {}) {
       const spec = sessionSpec({ sessionId: sessionId(name), ...over })
       const agent = { ...spec.agent, custom_shell: { command } }

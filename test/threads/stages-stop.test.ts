@@ -1,10 +1,12 @@
 // Tasks that hear nothing: every stage is stopped by force, every session ends, nothing is left.
 
+import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { projectRoot } from '../support/paths.js'
+import { localRuntime } from '../support/session-fixtures.js'
 import { stageWorld } from '../support/stage-world.js'
 
 t.setTimeout(120_000)
@@ -42,4 +44,43 @@ t.test('a deaf POSTRUN is ended with its thread; the runtime is torn down from m
   t.match(result, { status: 'ERROR', error: 'session cancelled', metadata: { teardown: { proven: true } } })
   t.strictSame((await readdir(world.sessionDir('s-post'))).sort(), ['artifacts', 'logs'])
   t.match(await world.describe(), { postrunInflight: 0, postrunQueueDepth: 0 })
+})
+
+t.test(
+  'a stop of the system leaves no process and no work folder of sessions that were in INIT, READY and RUNNING',
+  async t => {
+    const world = stageWorld(t, { plan: { stages: { init: 2, ready: 1, running: 1, postrun: 1 } } })
+    const wait = {
+      type: 'exec',
+      command: 'touch started; sleep 600',
+      max_attempts: 1,
+      retry_backoff_seconds: 0,
+    } as const
+    world.start('s-run', 'touch started; sleep 600')
+    await world.reached('s-run', 'RUNNING')
+    world.start('s-ready', 'true', {
+      runtime: { ...localRuntime, prepare: [{ ...wait, command: 'setsid sleep 600 &' }] },
+    })
+    await world.reached('s-ready', 'READY')
+    const started = (name: string) => join(world.sessionDir(name), 'workspace', 'started')
+    while (!existsSync(started('s-run'))) await world.describe()
+    t.ok((await world.processesOf('s-run')) > 0)
+    t.ok((await world.processesOf('s-ready')) > 0)
+    t.strictSame((await world.stop()).missed, [])
+    for (const name of ['s-run', 's-ready']) {
+      t.equal(await world.processesOf(name), 0, `${name} has no process`)
+      t.strictSame((await readdir(world.sessionDir(name))).sort(), ['artifacts', 'logs'])
+    }
+  },
+)
+
+t.test('a stop in the middle of INIT leaves no process either', async t => {
+  const world = stageWorld(t, { plan: { stages } })
+  const command = 'touch started; sleep 600'
+  const prepare = [{ type: 'exec', command, max_attempts: 1, retry_backoff_seconds: 0 }] as const
+  world.start('s-init', 'true', { runtime: { ...localRuntime, prepare } })
+  while (!existsSync(join(world.sessionDir('s-init'), 'workspace', 'started'))) await world.describe()
+  t.strictSame((await world.stop()).missed, [])
+  t.equal(await world.processesOf('s-init'), 0)
+  t.strictSame((await readdir(world.sessionDir('s-init'))).sort(), ['artifacts', 'logs'])
 })
