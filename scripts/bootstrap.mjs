@@ -19,11 +19,16 @@ const COMMANDS = {
 if (!(command in COMMANDS)) fail(`unknown command ${command}: wanted one of ${Object.keys(COMMANDS).join(', ')}`)
 if (Number(process.versions.node.split('.')[0]) < 20) fail(`Node 20 or newer is needed; this is ${process.version}`)
 
-// npm itself forwards nothing to a grandchild and leaves when its child does: hold SIGINT, pass SIGTERM on, wait.
+// npm forwards nothing to a grandchild: hold SIGINT (a terminal sends it to the whole group), pass SIGTERM on, and end
+// the child when npm itself is gone.
 let child = null
 process.on('SIGINT', () => {})
 process.on('SIGTERM', () => child?.kill('SIGTERM'))
 process.on('SIGHUP', () => child?.kill('SIGTERM'))
+const parent = process.ppid
+setInterval(() => {
+  if (process.ppid !== parent) child?.kill('SIGTERM')
+}, 500).unref()
 
 await install()
 await build()

@@ -3,12 +3,22 @@
 import { Command } from 'commander'
 import { errorData } from '../domain/errors.js'
 import { cancelCommand } from './cancel.js'
+import { inspectCommand } from './inspect.js'
+import { quickstartCommand } from './quickstart/command.js'
 import { serveCommand } from './serve.js'
 import { statusCommand } from './status.js'
 import { submitCommand } from './submit.js'
 import { watchCommand } from './watch.js'
 
-const REGISTER = [serveCommand, submitCommand, statusCommand, watchCommand, cancelCommand]
+const REGISTER = [
+  serveCommand,
+  quickstartCommand,
+  submitCommand,
+  statusCommand,
+  watchCommand,
+  cancelCommand,
+  inspectCommand,
+]
 
 /** Exit code of what the operator or the author of a task must mend. */
 const USAGE = 2
