@@ -45,7 +45,7 @@ export interface InstallInput {
   /** null = the preset's pin. */
   readonly version?: string | null
   readonly cacheDir: string
-  /** Environment of the service; PATH, HOME and proxy settings of it are used, `npm_*` and `NODE_*` are not. */
+  /** Environment of the service; PATH, HOME, proxies and where packages come from are used, the rest is not. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly clock: Clock
   readonly signal?: AbortSignal
@@ -178,10 +178,13 @@ async function readMarker(installDir: string, bin: string | null): Promise<Insta
 const isMissing = (cause: unknown): boolean =>
   ['ENOENT', 'ENOTDIR'].includes((cause as NodeJS.ErrnoException).code ?? '')
 
-/** What an npm run of our own needs from outside; `npm_*` and `NODE_*` of a surrounding npm run would steer it. */
+const KEPT =
+  /^(HOME|LANG|TMPDIR|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|(https?|no|all)_proxy|npm_config_(registry|cafile|userconfig|globalconfig|cache))$/i
+
+/** What an npm run of our own needs from outside: `npm_*` and `NODE_*` of a surrounding npm run would steer it, but where packages come from stays. */
 function installEnvironment(env: InstallInput['env']): Record<string, string> {
   const kept = Object.entries(env).flatMap(([name, value]) => {
-    const wanted = /^(HOME|LANG|TMPDIR|SSL_CERT_FILE|NODE_EXTRA_CA_CERTS|(https?|no|all)_proxy)$/i.test(name)
+    const wanted = KEPT.test(name)
     return wanted && value !== undefined ? [[name, value] as const] : []
   })
   return { ...Object.fromEntries(kept), PATH: commandPath(env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin') }

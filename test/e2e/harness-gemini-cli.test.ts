@@ -1,0 +1,3 @@
+import { harnessJourney } from '../support/harness-journey.js'
+
+harnessJourney('gemini_cli')
