@@ -166,9 +166,14 @@ function sorted(value: unknown): unknown {
 const placeOf = (history: readonly CanonicalMessage[]): string =>
   `${openingOf(history)}/${history.filter(message => message.role === 'assistant').length}`
 
+/** Start and length of the first user message: enough to tell conversations of one session apart, cheap for a long one. */
 function openingOf(messages: readonly CanonicalMessage[]): string {
-  const first = messages.find(message => message.role === 'user')
-  return hash(JSON.stringify(first ?? null))
+  const content = messages.find(message => message.role === 'user')?.content ?? ''
+  const text =
+    typeof content === 'string' ? content : content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+  return hash(`${text.length}:${text.slice(0, OPENING_CHARACTERS)}`)
 }
+
+const OPENING_CHARACTERS = 4_096
 
 const hash = (text: string): string => createHash('sha1').update(text).digest('base64')

@@ -139,6 +139,15 @@ t.test('unknown paths are 404 in the nearest shape and never a generation', asyn
     t.equal(response.status, 404, path)
     t.type(((await response.json()) as { error: unknown }).error, 'object')
   }
+  for (const [method, path] of [
+    ['GET', '/rollout/status'],
+    ['DELETE', `/sessions/${session.sessionId}`],
+    ['POST', '/admin/inference/pause'],
+  ] as const) {
+    const headers = { authorization: `Bearer ${session.key}` }
+    const control = await fetch(pair.url + path, { method, headers })
+    t.equal(control.status, 404, `${path} is not served on a model port`)
+  }
   t.equal((await fetch(`${pair.url}/`, { method: 'HEAD' })).status, 200, 'a harness that knocks gets an answer')
   t.equal((await fetch(`${pair.url}/api/hello`)).status, 200)
   t.equal(engine.generations.length, 0)
