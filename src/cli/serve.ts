@@ -8,7 +8,7 @@ import { shownPlan } from '../config/compile.js'
 import { loadPlan } from '../config/load.js'
 import type { Clock } from '../domain/clock.js'
 import { EVENTS } from '../observability/events.js'
-import { createLogger, type LogLevel } from '../observability/logger.js'
+import { createLogger, type EventLogger, type LogLevel } from '../observability/logger.js'
 import { upstreams } from '../upstreams/registry.js'
 
 interface ServeFlags {
@@ -20,8 +20,8 @@ interface ServeFlags {
 
 /** Who presses Ctrl-C does not want to wait for long. */
 const INTERRUPT_DRAIN_MS = 6_000
-/** After a second signal. */
-const FORCED_STOP_MS = 2_000
+/** After a second signal: what killing the agents takes, and its proof. */
+const FORCED_STOP_MS = 6_000
 const PARENT_LOOK_MS = 1_000
 
 export function serveCommand(program: Command): void {
@@ -45,8 +45,10 @@ export function serveCommand(program: Command): void {
       const service = await startService(plan, { clock, threads: 'real', log, logLevel: flags.logLevel })
       console.log(readyLine(service))
       const reason = await Promise.race([signals.first, service.failed.then(() => 'failure' as const)])
-      process.exitCode = await end(service, reason, signals.second, log)
+      const code = await end(service, reason, signals.second, log)
       signals.close()
+      // Whatever still holds the event loop was told to stop, and has had its time.
+      process.exit(code)
     })
 }
 
@@ -57,25 +59,17 @@ export function readyLine(service: Pick<Service, 'controlUrl' | 'gatewayUrl' | '
 
 type Reason = 'SIGTERM' | 'SIGINT' | 'failure'
 
-async function end(
-  service: Service,
-  reason: Reason,
-  second: Promise<unknown>,
-  log: { info(event: string, fields: Readonly<Record<string, unknown>>): void },
-): Promise<number> {
+async function end(service: Service, reason: Reason, second: Promise<unknown>, log: EventLogger): Promise<number> {
   const forced = second.then(() => 'forced' as const)
-  const drained =
-    reason === 'failure'
-      ? null
-      : await Promise.race([
-          service.drain(reason === 'SIGINT' ? Math.min(INTERRUPT_DRAIN_MS, service.plan.limits.drainMs) : undefined),
-          forced,
-        ])
+  const quick = Math.min(INTERRUPT_DRAIN_MS, service.plan.limits.drainMs)
+  const draining = reason === 'failure' ? null : service.drain(reason === 'SIGINT' ? quick : undefined)
+  const drained = await Promise.race([draining, forced])
   const stopping = drained === 'forced' ? service.stop(FORCED_STOP_MS) : service.stop()
-  const stopped = await Promise.race([stopping, forced.then(() => ({ missed: [] as const }))])
-  const missed = stopped.missed.map(address => `${address.system}:${address.path}`)
+  const late = forced.then(() => realClock().sleep(FORCED_STOP_MS)).then(() => null)
+  const stopped = await Promise.race([stopping, late])
+  const missed = stopped?.missed.map(address => `${address.system}:${address.path}`) ?? ['not known']
   log.info(EVENTS.serviceStop, { reason, drained, missed })
-  return reason === 'failure' || drained === 'forced' ? 1 : 0
+  return reason === 'failure' || drained === 'forced' || stopped === null ? 1 : 0
 }
 
 interface StopSignals {
