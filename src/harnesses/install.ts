@@ -107,7 +107,12 @@ async function makeInstall(
   await mkdir(installDir, { recursive: true })
   const dependencies = { [install.package]: version, ...(install.node !== null && { node: install.node }) }
   await writeFile(join(installDir, 'package.json'), JSON.stringify({ private: true, dependencies }, null, 2))
-  const npmCache = await runTool(context, ['npm', 'config', 'get', 'cache'], installDir, VERSION_LIMIT_MS)
+  const npmCache = await runTool(
+    context,
+    ['npm', 'config', 'get', 'cache', '--no-update-notifier'],
+    installDir,
+    VERSION_LIMIT_MS,
+  )
   const startedAt = context.clock.now()
   progress('installing')
   const settled = new AbortController()

@@ -54,7 +54,7 @@ export async function tinyRegistry(
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,
-      npm_config_registry: 'http://127.0.0.1:9/',
+      npm_config_global: 'true',
       NODE_OPTIONS: '--no-such',
     },
     downloads: () => downloads,
