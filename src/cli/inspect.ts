@@ -1,5 +1,5 @@
 // `sextant inspect <session id or path>`: shows a saved result on the terminal, or writes it as one HTML page.
-// Exit code 1 when the result cannot be found or read, or when its accounts do not add up.
+// Exit code 1 when its accounts do not add up.
 
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -36,15 +36,7 @@ export function inspectCommand(program: Command): void {
     .option('--trace <n>', 'only this trace, from 1', positive)
     .option('--full', 'show long messages in full', false)
     .option('--no-color', 'no colours')
-    .action((session: string, options: InspectOptions) => {
-      try {
-        inspect(session, options)
-      } catch (cause) {
-        if (!(cause instanceof RolloutError)) throw cause
-        console.error(`sextant inspect: ${cause.message}`)
-        process.exitCode = 1
-      }
-    })
+    .action(inspect)
 }
 
 function inspect(session: string, options: InspectOptions): void {

@@ -191,8 +191,7 @@ t.test('the command writes a page, and exits with 1 when the accounts do not add
   t.match(readFileSync(`${folder}/page.html`, 'utf8'), '<!doctype html>')
   t.equal(run('s-bad', '--html', `${folder}/page.html`), 1)
   t.match(said.join('\n'), 'does not hold: sampled = trained + set aside (12 = 11 + 0)')
-  t.equal(run('s-none'), 1)
-  t.match(said.at(-1), 'no file s-none')
+  t.throws(() => run('s-none'), { code: 'TASK_UNKNOWN', message: /no file s-none/ })
 })
 
 t.test('the bundled tokenizer gives one piece an id, and knows foreign ids', t => {
