@@ -34,7 +34,7 @@ const commonStem = (before: Call, node: PromptNode): number =>
 
 /** The gravest difference between a recorded answer and its replay; null = none. */
 export function compareAnswers(recorded: AnswerView, replay: AnswerView): BreakReason | null {
-  const sameSpaceless = (left: string, right: string) => left.replace(/\s+/g, '') === right.replace(/\s+/g, '')
+  const sameSpaceless = (left: string, right: string) => spaceless(left) === spaceless(right)
   const callsEdited =
     recorded.calls.length !== replay.calls.length ||
     recorded.calls.some((call, i) => {
@@ -50,14 +50,37 @@ export function compareAnswers(recorded: AnswerView, replay: AnswerView): BreakR
   return null
 }
 
-/** Equal messages, other text: what the template did. `said` may go on beyond the answer. */
+/** Equal messages, other text: what the template or the server did. `said` may go on beyond the answer. */
 function renderedDifference(text: string, said: string, recorded: AnswerView): BreakReason {
+  const wanted = spaceless(text)
+  const found = spaceless(said)
   let at = 0
   while (at < text.length && text[at] === said[at]) at++
-  const firstCall = recorded.calls[0]
-  const inCalls = firstCall !== undefined && at > Math.max(0, text.lastIndexOf(firstCall.name, at))
-  const nameAt = firstCall ? text.indexOf(firstCall.name) : -1
-  if (inCalls && nameAt >= 0 && at > nameAt) return 'arguments_reserialised'
-  const spaceless = (value: string) => value.replace(/\s+/g, '')
-  return spaceless(said).startsWith(spaceless(text)) ? 'whitespace' : 'unknown'
+  const isInCalls = recorded.calls.length > 0 && !namesAllCalls(text.slice(at), recorded)
+  if (found.startsWith(wanted)) return isInCalls ? 'arguments_reserialised' : 'whitespace'
+  if (isOnlyEndOf(wanted, found, recorded)) return 'thinking_stripped'
+  return isInCalls ? 'arguments_reserialised' : 'unknown'
+}
+
+const spaceless = (value: string): string => value.replace(/\s+/g, '')
+
+/** True when `text` still holds every call in order: the first difference lies before the calls. */
+function namesAllCalls(text: string, { calls }: AnswerView): boolean {
+  let at = 0
+  for (const { name } of calls) {
+    at = text.indexOf(name, at)
+    if (at < 0) return false
+    at += name.length
+  }
+  return true
+}
+
+/** True when the later prompt holds the end of the answer without its beginning: what the message does not show either. */
+function isOnlyEndOf(wanted: string, found: string, recorded: AnswerView): boolean {
+  const place = found.replace(/^<think><\/think>/, '') // an empty block that Qwen's template puts in
+  for (let from = 1; from < wanted.length; from++) {
+    const rest = wanted.slice(from)
+    if (place.startsWith(rest)) return rest.includes(spaceless(recorded.content)) && namesAllCalls(rest, recorded)
+  }
+  return false
 }
