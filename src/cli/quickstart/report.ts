@@ -113,9 +113,14 @@ function accountLine(rows: readonly SessionRow[]): string {
 function referenceLine(rows: readonly SessionRow[]): string {
   const kept = sum(rows.map(row => row.referenceKept))
   const lost = sum(rows.map(row => row.referenceLost))
-  const unseen = sum(rows.map(row => row.promptPrefixUnseen))
-  const context = unseen === 0 ? '' : `, trained behind ${unseen} context tokens that the model did not see`
-  return `The reference system's merge rule on the same capture: ${kept} tokens kept${context}; ${lost} lost.`
+  const misplaced = sum(rows.map(row => row.referenceMisplaced))
+  const context = misplaced === 0 ? '' : ` (${misplaced} of them behind a context that the model did not see)`
+  const trainer = sum(rows.map(row => row.trainerTokens))
+  const perRequest = sum(rows.map(row => row.perRequestTokens))
+  return [
+    `The reference system's merge rule on the same capture: ${kept} sampled tokens kept${context}, ${lost} lost.`,
+    `Tokens for the trainer: ${trainer}; one trace per call would make it ${perRequest}.`,
+  ].join('\n')
 }
 
 function merged(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {

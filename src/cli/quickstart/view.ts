@@ -22,8 +22,11 @@ export interface SessionRow {
   readonly longestExactTrace: number
   readonly referenceKept: number
   readonly referenceLost: number
-  /** Context tokens that differ from what the model saw when joins compare prompts only, as the reference does. */
-  readonly promptPrefixUnseen: number
+  /** Of the kept: trained behind a context that the model did not see. */
+  readonly referenceMisplaced: number
+  /** Tokens a trainer reads of these traces, and what one trace per call would have made it read. */
+  readonly trainerTokens: number
+  readonly perRequestTokens: number
   readonly lost: number
 }
 
@@ -73,14 +76,16 @@ export function sessionRow(result: unknown): SessionRow {
     longestExactTrace: Math.max(0, ...traces.map(exactCalls)),
     referenceKept: number(reference.kept_tokens),
     referenceLost: number(reference.lost_tokens),
-    promptPrefixUnseen: number(record(record(ledger.alternatives).prompt_prefix).context_ids_differing),
+    referenceMisplaced: number(reference.misplaced_tokens),
+    trainerTokens: number(record(record(ledger.alternatives).faithful).trainer_tokens),
+    perRequestTokens: number(record(ledger.per_request).trainer_tokens),
     lost: number(record(metadata.lost).sampled_tokens),
   }
 }
 
 /** Number of calls of a trace whose joins are all exact; 0 when one is not. */
 function exactCalls(trace: Record<string, unknown>): number {
-  const calls = record(trace.metadata).calls
+  const calls = record(trace.metadata).completion_metadata
   if (!Array.isArray(calls)) return 0
   const joins = calls.map(call => record(call).join)
   return joins.every((join, index) => (index === 0 ? join === null : join === 'exact')) ? calls.length : 0
