@@ -30,7 +30,7 @@ export function inspectCommand(program: Command): void {
     .description('show a saved session result as a person reads it')
     .argument('<session>', 'session id (or its beginning), or the path of a result file')
     .option('--html <file>', 'write one self-contained HTML page instead')
-    .option('--save-dir <folder>', 'where result files lie (default: saveDir of --config, else the current folder)')
+    .option('--save-dir <folder>', 'where result files lie (default: saveDir of --config, else results/ of the state folder)')
     .option('--config <file>', 'cluster config whose saveDir and tokenizer to use')
     .option('--tokenizer <name>', 'folder of the model’s tokenizer, or qwen3 (default: of --config, else qwen3)')
     .option('--trace <n>', 'only this trace, from 1', positive)
@@ -40,12 +40,11 @@ export function inspectCommand(program: Command): void {
 }
 
 function inspect(session: string, options: InspectOptions): void {
-  const plan =
-    options.config === undefined ? null : loadPlan({ path: options.config, profiles: Object.keys(upstreams) })
-  const path = findResult(session, options.saveDir ?? plan?.saveDir ?? '.')
+  const plan = loadPlan({ path: options.config ?? null, profiles: Object.keys(upstreams) })
+  const path = findResult(session, options.saveDir ?? plan.saveDir ?? join(plan.stateDir, 'results'))
   const result = readResult(readFileSync(path, 'utf8'), path)
   const pieces = tokenPieces(
-    options.tokenizer ?? plan?.upstreams.find(one => one.tokenizer !== null)?.tokenizer ?? 'qwen3',
+    options.tokenizer ?? plan.upstreams.find(one => one.tokenizer !== null)?.tokenizer ?? 'qwen3',
   )
   if (options.html !== undefined) {
     const page = resolve(options.html)
