@@ -4,37 +4,13 @@
 import type { Plan } from '../config/plan.js'
 import { nearestName, type Problem, type ProblemPath, parsePath } from '../config/problems.js'
 import type { TaskRequest } from '../domain/task.js'
+import { type EnvironmentLayer, environmentNameProblems } from '../runtimes/environment.js'
 import { callbackProblem } from './callback-url.js'
 import type { TaskPlugins } from './plugins.js'
 
 type CheckedPlan = Pick<Plan, 'limits' | 'models' | 'defaultRuntime'> & {
   readonly security: Pick<Plan['security'], 'callbackHosts'>
 }
-
-/**
- * Set by the gateway for every session (contract 6.3): a task that set them would break the attribution of calls or reach past the
- * session, so such a task is refused (A-69).
- */
-export const PROTECTED_ENVIRONMENT: readonly string[] = [
-  'ANTHROPIC_BASE_URL',
-  'ANTHROPIC_API_KEY',
-  'ANTHROPIC_AUTH_TOKEN',
-  'OPENAI_BASE_URL',
-  'OPENAI_API_KEY',
-  'GOOGLE_API_URL',
-  'GOOGLE_API_KEY',
-  'GOOGLE_GEMINI_BASE_URL',
-  'GEMINI_API_KEY',
-  'SESSION_ID',
-  'TASK_ID',
-  'SESSION_DIR',
-  'ARTIFACTS_DIR',
-  'LOGS_DIR',
-  'AGENT_LOG_DIR',
-  'SEXTANT_SESSION',
-  'POLAR_ALLOW_INTERNET',
-  'POLAR_CONTROL_PLANE_TOKEN',
-]
 
 /** The runtime a task runs in: its own, else the service's default. */
 export const effectiveRuntime = (task: TaskRequest, plan: Pick<Plan, 'defaultRuntime'>) =>
@@ -106,16 +82,16 @@ function modelProblems(task: TaskRequest, plan: CheckedPlan): readonly Problem[]
   )
 }
 
-function environmentProblems({ runtime, agent }: TaskRequest): readonly Problem[] {
-  const maps: readonly (readonly [ProblemPath, Readonly<Record<string, string>>])[] = [
-    [['runtime', 'env'], runtime?.env ?? {}],
-    [['agent', 'env'], agent.env],
-    [['agent', 'custom_shell', 'env'], agent.custom_shell?.env ?? {}],
+/** Names that would break the attribution of calls, or reach past the session. */
+function environmentProblems({ runtime, agent, evaluator }: TaskRequest): readonly Problem[] {
+  const maps: readonly (readonly [ProblemPath, Readonly<Record<string, string>>, EnvironmentLayer])[] = [
+    [['runtime', 'env'], runtime?.env ?? {}, 'runtime'],
+    [['agent', 'env'], agent.env, 'agent'],
+    [['agent', 'custom_shell', 'env'], agent.custom_shell?.env ?? {}, 'step'],
+    [['evaluator', 'env'], evaluator?.env ?? {}, 'evaluator'],
   ]
-  return maps.flatMap(([path, map]) =>
-    Object.keys(map)
-      .filter(name => PROTECTED_ENVIRONMENT.includes(name))
-      .map(name => problem([...path, name], 'is set by the gateway for every session and cannot be replaced')),
+  return maps.flatMap(([path, map, layer]) =>
+    environmentNameProblems(map, layer).map(({ name, message }) => problem([...path, name], message)),
   )
 }
 

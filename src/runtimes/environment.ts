@@ -59,6 +59,7 @@ const FIXED = [
   'HOME',
   'LOGS_DIR',
   'POLAR_ALLOW_INTERNET',
+  'POLAR_CONTROL_PLANE_TOKEN',
   'POLAR_INSTRUCTION_FILE',
   'SESSION_DIR',
   'SESSION_ID',
@@ -153,18 +154,18 @@ function gatewayValues({ url, key }: { readonly url: string; readonly key: strin
 
 export type EnvironmentLayer = 'runtime' | 'agent' | 'step' | 'evaluator'
 
-/** Problems of a map that a task states: bad names, and names it may not replace. `path` = the map's own, e.g. `env`. */
-export function environmentProblems(
+/** Problems of a map that a task states: bad names, and names it may not replace. */
+export function environmentNameProblems(
   env: Readonly<Record<string, string>>,
-  path: string,
   layer: EnvironmentLayer,
-): readonly { readonly path: string; readonly message: string }[] {
+): readonly { readonly name: string; readonly message: string }[] {
   return Object.entries(env).flatMap(([name, value]) => {
-    const at = `${path}.${name}`
     if (!/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
-      return [{ path: at, message: 'must be the name of an environment variable' }]
-    if (value.includes('\0')) return [{ path: at, message: 'must not contain a NUL character' }]
-    return isProtected(name, layer) ? [{ path: at, message: 'is set by the service and cannot be replaced' }] : []
+      return [{ name, message: 'must be the name of an environment variable' }]
+    if (value.includes('\0')) return [{ name, message: 'must not contain a NUL character' }]
+    return isProtected(name, layer)
+      ? [{ name, message: 'is set by the gateway for every session and cannot be replaced' }]
+      : []
   })
 }
 

@@ -1,7 +1,7 @@
 // What runtime `local` refuses at submit: whatever it could not hold. Paths start in the spec.
 
 import type { PrepareAction, RuntimeSpec } from '../../domain/task.js'
-import { environmentProblems } from '../environment.js'
+import { environmentNameProblems } from '../environment.js'
 import { relativePathProblem } from '../shared/confined-path.js'
 
 type Problem = { readonly path: string; readonly message: string }
@@ -40,7 +40,11 @@ function actionProblems(path: string, actions: readonly PrepareAction[]): readon
   return actions.flatMap((action, index) => {
     const at = `${path}[${index}]`
     if (action.type !== 'exec') return pathProblem(`${at}.target`, action.target)
-    return [...pathProblem(`${at}.cwd`, action.cwd), ...environmentProblems(action.env ?? {}, `${at}.env`, 'step')]
+    const names = environmentNameProblems(action.env ?? {}, 'step')
+    return [
+      ...pathProblem(`${at}.cwd`, action.cwd),
+      ...names.map(({ name, message }) => ({ path: `${at}.env.${name}`, message })),
+    ]
   })
 }
 
