@@ -39,7 +39,7 @@ export function mergeProps(options: MergeOptions): ActorProps<MergeMessage, Merg
 
 function mergeInterpreter(
   links: CaptureLinks,
-  { log }: ActorContext<MergeInput>,
+  { log, clock }: ActorContext<MergeInput>,
 ): Interpreter<MergeInput, MergeEffect> {
   const doing = (work: () => void): Observable<MergeInput> =>
     defer(() => {
@@ -49,7 +49,14 @@ function mergeInterpreter(
   return effect => {
     switch (effect.type) {
       case 'receive-frames':
-        return links.frames$.pipe(map(({ link, frame }): MergeInput => ({ type: 'frame-received', link, frame })))
+        return links.events$.pipe(
+          map(
+            ({ link, frame }): MergeInput =>
+              frame === null
+                ? { type: 'link-ended', link, atMs: clock.now() }
+                : { type: 'frame-received', link, frame },
+          ),
+        )
       case 'acknowledge':
         return doing(() => links.acknowledge(effect.link, effect.frameId))
       case 'refuse':
@@ -58,6 +65,8 @@ function mergeInterpreter(
           log.warn(EVENTS.frameRefuse, { link, sessionId, reason })
           links.refuse(link, frameId, reason)
         })
+      case 'tell-started':
+        return doing(() => effect.session.tell({ type: 'call-started', sequence: effect.sequence }))
       case 'tell-recorded':
         return doing(() => {
           const { session, calls, sampledTokens } = effect

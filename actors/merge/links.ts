@@ -1,5 +1,5 @@
 // The ends of capture links that a merge thread holds: one per life of its proxy. Frames that come while the actor restarts wait
-// here; they are bounded by the senders' credit.
+// here; they are bounded by the senders' credit and calls in flight.
 
 import type { MessagePort } from 'node:worker_threads'
 import { Observable } from 'rxjs'
@@ -13,11 +13,19 @@ export interface ReceivedFrame {
   readonly frame: CaptureFrame
 }
 
+/** The proxy's end is gone: what it had not told will be told by nobody. */
+export interface EndedLink {
+  readonly link: number
+  readonly frame: null
+}
+
+export type LinkEvent = ReceivedFrame | EndedLink
+
 export interface CaptureLinks {
   /** A link of a proxy. Its frames are numbered by it, since each proxy counts its frames from 0. */
   add(port: MessagePort): void
-  /** Frames of all links, also of later ones. One subscriber at a time. */
-  readonly frames$: Observable<ReceivedFrame>
+  /** Frames and ends of all links, also of later ones. One subscriber at a time. */
+  readonly events$: Observable<LinkEvent>
   /** No-ops when the link is gone: nobody waits for the answer then. */
   acknowledge(link: number, frameId: number): void
   refuse(link: number, frameId: number, reason: 'unknown-session' | 'sealed'): void
@@ -26,29 +34,31 @@ export interface CaptureLinks {
 
 export function captureLinks(log: Logger): CaptureLinks {
   const receivers = new Map<number, CaptureReceiver>()
-  const waiting: ReceivedFrame[] = []
-  let subscriber: ((received: ReceivedFrame) => void) | null = null
+  const waiting: LinkEvent[] = []
+  let subscriber: ((event: LinkEvent) => void) | null = null
   let nextLink = 0
+  const publish = (event: LinkEvent) => {
+    if (subscriber === null) waiting.push(event)
+    else subscriber(event)
+  }
   return {
     add(port) {
       const link = nextLink
       nextLink += 1
       const receiver = captureReceiver(port, {
-        frame(frame) {
-          const received = { link, frame }
-          if (subscriber === null) waiting.push(received)
-          else subscriber(received)
-        },
+        frame: frame => publish({ link, frame }),
         malformed: cause => log.warn(EVENTS.frameMalformed, { link, message: cause.message }),
         closed() {
-          if (receivers.delete(link)) log.info(EVENTS.captureLinkEnd, { link })
+          if (!receivers.delete(link)) return
+          log.info(EVENTS.captureLinkEnd, { link })
+          publish({ link, frame: null })
         },
       })
       receivers.set(link, receiver)
     },
-    frames$: new Observable(observer => {
-      subscriber = received => observer.next(received)
-      for (const received of waiting.splice(0)) observer.next(received)
+    events$: new Observable(observer => {
+      subscriber = event => observer.next(event)
+      for (const event of waiting.splice(0)) observer.next(event)
       return () => {
         subscriber = null
       }

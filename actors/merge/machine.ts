@@ -4,7 +4,7 @@
 import type { CompletionRecord, Delivered, FailedCall, SessionLedger } from '../../src/domain/completion.js'
 import type { SessionId } from '../../src/domain/ids.js'
 import { unreachable } from '../../src/domain/unreachable.js'
-import { type CaptureFrame, sessionOf } from '../../src/wire/frames.js'
+import { type CallStartedFrame, type CaptureFrame, sessionOf } from '../../src/wire/frames.js'
 import type { LedgerSealReply, MergeDescription, MergeMessage } from '../protocol/merge.js'
 import type { SessionMessage } from '../protocol/session.js'
 import type { Machine, Step } from '../system/machine.js'
@@ -14,6 +14,8 @@ import { shareWithEarlier } from './share.js'
 /** From the port to the proxy. `link` numbers the links of a merge thread's life: a restarted proxy brings a fresh one. */
 export type MergeSelf =
   | { readonly type: 'frame-received'; readonly link: number; readonly frame: CaptureFrame }
+  /** The proxy at its other end is gone, and with it the calls that it had begun. */
+  | { readonly type: 'link-ended'; readonly link: number; readonly atMs: number }
   | { readonly type: 'effect-failed'; readonly error: string }
 
 export type MergeInput = MergeMessage | MergeSelf
@@ -28,6 +30,7 @@ export type MergeEffect =
       readonly sessionId: string
       readonly reason: 'unknown-session' | 'sealed'
     }
+  | { readonly type: 'tell-started'; readonly session: ActorRef<SessionMessage>; readonly sequence: number }
   | {
       readonly type: 'tell-recorded'
       readonly session: ActorRef<SessionMessage>
@@ -41,11 +44,21 @@ export type MergeEffect =
       readonly description: MergeDescription
     }
 
+/** An attempt at an engine of which neither record nor failure has come. */
+interface OpenCall {
+  readonly link: number
+  readonly sequence: number
+  readonly attempt: number
+  readonly startedAtMs: number
+}
+
 interface Ledger {
   readonly session: ActorRef<SessionMessage>
   readonly records: ReadonlyMap<string, CompletionRecord>
   readonly delivered: ReadonlyMap<string, Delivered>
   readonly failed: readonly FailedCall[]
+  /** In order of their start; bounded by the proxy's calls in flight. */
+  readonly open: readonly OpenCall[]
   readonly sampledTokens: number
 }
 
@@ -77,8 +90,10 @@ export const mergeMachine: Machine<MergeState, MergeInput, MergeEffect> = {
       }
       case 'frame-received':
         return receive(state, message.link, message.frame)
+      case 'link-ended':
+        return linkEnded(state, message.link, message.atMs)
       case 'ledger-seal-requested':
-        return seal(state, message.sessionId, message.replyTo)
+        return seal(state, message)
       case 'drop-ledger': {
         const ledgers = without(state.ledgers, message.sessionId)
         const sealed = new Set(state.sealed)
@@ -111,6 +126,16 @@ function receive(state: MergeState, link: number, frame: CaptureFrame): MergeSte
   const sessionId = sessionOf(frame)
   const { frameId } = frame
   const ledger = state.ledgers.get(sessionId)
+  if (frame.kind === 'call-started') {
+    // Not acknowledged. Of a session without a ledger only the count is kept: the call's own frame is refused by name.
+    if (ledger === undefined) return { state: { ...state, refused: state.refused + 1 }, effects: [] }
+    const { sequence, attempt, startedAtMs } = frame
+    const begun = { ...ledger, open: [...ledger.open, { link, sequence, attempt, startedAtMs }] }
+    return {
+      state: { ...state, ledgers: set(state.ledgers, sessionId, begun) },
+      effects: [{ type: 'tell-started', session: ledger.session, sequence }],
+    }
+  }
   if (ledger === undefined) {
     const reason = state.sealed.has(sessionId) ? 'sealed' : 'unknown-session'
     return {
@@ -118,7 +143,7 @@ function receive(state: MergeState, link: number, frame: CaptureFrame): MergeSte
       effects: [{ type: 'refuse', link, frameId, sessionId, reason }],
     }
   }
-  const next = insert(ledger, frame)
+  const next = insert(ledger, link, frame)
   const acknowledge: MergeEffect = { type: 'acknowledge', link, frameId }
   const told: readonly MergeEffect[] =
     next.records.size === ledger.records.size
@@ -141,19 +166,55 @@ function receive(state: MergeState, link: number, frame: CaptureFrame): MergeSte
   }
 }
 
-function insert(ledger: Ledger, frame: CaptureFrame): Ledger {
+/** Calls that the dead proxy had begun end here, as failures of the infrastructure. */
+function linkEnded(state: MergeState, link: number, atMs: number): MergeStep {
+  const ledgers = new Map<string, Ledger>()
+  for (const [sessionId, ledger] of state.ledgers) {
+    const cut = ledger.open.filter(call => call.link === link)
+    const next: Ledger = {
+      ...ledger,
+      open: ledger.open.filter(call => call.link !== link),
+      failed: [...ledger.failed, ...cut.map(call => lostCall(sessionId as SessionId, call, PROXY_DIED, atMs))],
+    }
+    ledgers.set(sessionId, cut.length === 0 ? ledger : next)
+  }
+  return { state: { ...state, ledgers }, effects: [] }
+}
+
+const PROXY_DIED = "the proxy's thread ended before the answer"
+const NEVER_ENDED = 'the call had neither answer nor failure when its session was sealed'
+
+const lostCall = (
+  sessionId: SessionId,
+  { sequence, attempt, startedAtMs }: OpenCall,
+  error: string,
+  finishedAtMs: number,
+): FailedCall => ({ sessionId, sequence, attempt, status: 503, error, abortedTokens: 0, startedAtMs, finishedAtMs })
+
+/** `open` without the first attempt of that call. */
+function ended(open: readonly OpenCall[], link: number, sequence: number): readonly OpenCall[] {
+  const index = open.findIndex(call => call.link === link && call.sequence === sequence)
+  return index === -1 ? open : open.filter((_, at) => at !== index)
+}
+
+function insert(ledger: Ledger, link: number, frame: Exclude<CaptureFrame, CallStartedFrame>): Ledger {
   switch (frame.kind) {
     case 'completion-captured': {
       const { record } = frame
       if (ledger.records.has(record.completionId)) return ledger
       return {
         ...ledger,
+        open: ended(ledger.open, link, record.sequence),
         records: set(ledger.records, record.completionId, shareWithEarlier(record, [...ledger.records.values()])),
         sampledTokens: ledger.sampledTokens + record.completionTokens,
       }
     }
     case 'call-failed':
-      return { ...ledger, failed: [...ledger.failed, frame.failed] }
+      return {
+        ...ledger,
+        open: ended(ledger.open, link, frame.failed.sequence),
+        failed: [...ledger.failed, frame.failed],
+      }
     case 'delivery-known':
       return { ...ledger, delivered: set(ledger.delivered, frame.completionId, frame.delivered) }
     default:
@@ -161,7 +222,9 @@ function insert(ledger: Ledger, frame: CaptureFrame): Ledger {
   }
 }
 
-function seal(state: MergeState, sessionId: SessionId, replyTo: ActorRef<LedgerSealReply>): MergeStep {
+type SealRequest = Extract<MergeMessage, { readonly type: 'ledger-seal-requested' }>
+
+function seal(state: MergeState, { sessionId, atMs, replyTo }: SealRequest): MergeStep {
   const ledger = state.ledgers.get(sessionId)
   if (ledger === undefined) {
     return { state, effects: [{ type: 'reply-sealed', replyTo, reply: { type: 'ledger-unknown' } }] }
@@ -172,7 +235,8 @@ function seal(state: MergeState, sessionId: SessionId, replyTo: ActorRef<LedgerS
       record,
       delivered: ledger.delivered.get(record.completionId) ?? 'unknown',
     })),
-    failed: ledger.failed,
+    // A proxy that died may be reported by its link only after this, or it would not let go of a call.
+    failed: [...ledger.failed, ...ledger.open.map(call => lostCall(sessionId, call, NEVER_ENDED, atMs))],
   }
   return {
     state: { ...state, ledgers: without(state.ledgers, sessionId), sealed: new Set(state.sealed).add(sessionId) },
@@ -185,6 +249,7 @@ const emptyLedger = (session: ActorRef<SessionMessage>): Ledger => ({
   records: new Map(),
   delivered: new Map(),
   failed: [],
+  open: [],
   sampledTokens: 0,
 })
 

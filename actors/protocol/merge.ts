@@ -6,12 +6,14 @@ import type { ActorRef } from '../system/ref.js'
 import type { SessionMessage } from './session.js'
 
 export type MergeMessage =
-  /** `session` is told `completion-recorded`. Opening twice is the same as once. */
+  /** `session` is told `call-started` and `completion-recorded`. Opening twice is the same as once. */
   | { readonly type: 'open-ledger'; readonly sessionId: SessionId; readonly session: ActorRef<SessionMessage> }
   /** Refuses further frames of the session and hands its ledger over. */
   | {
       readonly type: 'ledger-seal-requested'
       readonly sessionId: SessionId
+      /** When it was asked, milliseconds since the epoch: the end of calls whose end nobody told. */
+      readonly atMs: number
       readonly replyTo: ActorRef<LedgerSealReply>
     }
   | { readonly type: 'drop-ledger'; readonly sessionId: SessionId }

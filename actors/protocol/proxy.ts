@@ -19,8 +19,9 @@ export interface ProxySession {
   readonly sideCalls: readonly SideCallRule[]
   /** Told `limit-reached`. */
   readonly session: ActorRef<SessionMessage>
-  /** Counters to go on from after a restart of the proxy's thread. */
+  /** Counters to go on from after a restart of the proxy's thread: the number of the next call, and the turns taken so far. */
   readonly firstSequence: number
+  readonly turnsBefore: number
 }
 
 export type ProxyMessage =

@@ -43,6 +43,8 @@ export type SessionMessage =
   | { readonly type: 'postrun-finished'; readonly outcome: PostrunOutcome; readonly atMs: number }
   /** The pool thread died under the task; stages has torn the runtime down itself. */
   | { readonly type: 'postrun-crashed'; readonly crash: PostrunCrash; readonly atMs: number }
+  /** From merge through main: a call of that number goes to an engine. */
+  | { readonly type: 'call-started'; readonly sequence: number }
   /** From merge through main: one more completion is safe. */
   | { readonly type: 'completion-recorded'; readonly calls: number; readonly sampledTokens: number }
   /** From proxy: a limit of the task ended the session. */

@@ -12,6 +12,8 @@ import type { SessionEntry } from './sessions.js'
 const MAX_ERROR_CHARACTERS = 2_000
 
 export interface FrameReport {
+  /** Before each attempt at an engine: should this thread die, the call is still counted. One `captured` or `failed` follows. */
+  started(): void
   /** Waits until the record is safe; else says how the harness is refused: it must not act on what is not recorded. */
   captured(record: CompletionRecord): Promise<Refusal | null>
   /** True once the record is safe: from then on the call has not failed, whatever else goes wrong. */
@@ -46,6 +48,9 @@ export function frameReport(
   }
 
   return {
+    started() {
+      services.sender.announce({ sessionId, sequence: call.sequence, attempt, startedAtMs: call.startedAtMs })
+    },
     async captured(record) {
       const sending = send({ kind: 'completion-captured', record })
       open.push(sending)

@@ -106,6 +106,7 @@ async function ask(
       if (url === undefined) {
         throw new RolloutError('UPSTREAM_UNREACHABLE', `upstream ${prepared.model.upstream.plan.id} has no url`)
       }
+      report.started()
       const outcome: CallOutcome = await callUpstream({
         client: services.client,
         profile: prepared.model.upstream.profile,

@@ -48,7 +48,7 @@ export class SessionEntry {
     this.slots = new Slots(inflight, maxWaiting)
     this.nextSequence = session.firstSequence
     // After a restart the calls before it are known by number only.
-    this.turns = session.firstSequence
+    this.turns = session.turnsBefore
   }
 
   cancelAll(reason: CallCancelled['reason']): void {

@@ -54,7 +54,8 @@ export function sessionEffects(
   const key = newSessionKey()
   const now = () => context.clock.now()
 
-  const proxySession = (state: ProxySession['state'], firstSequence: number): ProxySession => ({
+  type Registration = Extract<SessionEffect, { readonly type: 'register-at-proxy' }>
+  const proxySession = ({ state, firstSequence, turnsBefore }: Registration): ProxySession => ({
     sessionId,
     keyHash: keyHashOf(key),
     attempt: deps.attempt,
@@ -66,6 +67,7 @@ export function sessionEffects(
     sideCalls: deps.sideCalls,
     session: context.self,
     firstSequence,
+    turnsBefore,
   })
 
   const tell = (send: () => void): Observable<never> =>
@@ -78,11 +80,7 @@ export function sessionEffects(
     switch (effect.type) {
       case 'register-at-proxy':
         return defer(() =>
-          context.ask(
-            proxy,
-            { type: 'session-put', session: proxySession(effect.state, effect.firstSequence) },
-            PUT_DEADLINE_MS,
-          ),
+          context.ask(proxy, { type: 'session-put', session: proxySession(effect) }, PUT_DEADLINE_MS),
         ).pipe(
           retry({ count: PUT_RETRIES, delay: () => context.clock.timer$(PUT_RETRY_MS) }),
           map(({ gatewayUrl }): SessionInput => ({ type: 'proxy-registered', gatewayUrl, atMs: now() })),
@@ -134,7 +132,9 @@ export function sessionEffects(
           }),
         )
       case 'seal-ledger':
-        return defer(() => context.ask(merge, { type: 'ledger-seal-requested', sessionId }, SEAL_DEADLINE_MS)).pipe(
+        return defer(() =>
+          context.ask(merge, { type: 'ledger-seal-requested', sessionId, atMs: now() }, SEAL_DEADLINE_MS),
+        ).pipe(
           map(
             (reply): SessionInput =>
               reply.type === 'ledger-sealed'

@@ -37,11 +37,7 @@ export function sessionMachine(setup: SessionSetup): Machine<SessionState, Sessi
   return {
     initial: {
       state: initialState(setup),
-      effects: [
-        { type: 'announce' },
-        { type: 'open-ledger' },
-        { type: 'register-at-proxy', state: 'registered', firstSequence: 0 },
-      ],
+      effects: [{ type: 'announce' }, { type: 'open-ledger' }, register(initialState(setup), 'registered')],
     },
     step,
     scope: state => state.phase,
@@ -90,6 +86,8 @@ function step(before: SessionState, message: SessionInput): SessionStep {
       return isPostrun(state) ? end(state, finalResult(state, message.outcome)) : stay(state)
     case 'postrun-crashed':
       return isPostrun(state) ? end(state, crashedResult(state, message.crash)) : stay(state)
+    case 'call-started':
+      return stay({ ...state, nextSequence: Math.max(state.nextSequence, message.sequence + 1) })
     case 'completion-recorded':
       return completionRecorded(state, message)
     case 'limit-reached':
@@ -188,7 +186,7 @@ function runSlotGranted(state: SessionState, { atMs }: Input<'run-slot-granted'>
       withStatus({ ...state, times: { ...state.times, runStarted: atMs } }, 'RUNNING'),
       'starting',
       ...reported('RUNNING'),
-      { type: 'register-at-proxy', state: 'running', firstSequence: state.calls },
+      register(state, 'running'),
     )
   }
   const owner = state.phase === 'starting' || isRunning(state)
@@ -214,7 +212,7 @@ function runFinished(state: SessionState, message: Input<'run-finished'>): Sessi
 function ledgerLost(state: SessionState, { error }: Input<'ledger-lost'>): SessionStep {
   if (state.phase !== 'sealing') return stay(state)
   const empty = emptyLedger(state.setup.spec.sessionId)
-  if (error === null && state.calls === 0) return requestPostrun(state, empty)
+  if (error === null && state.nextSequence === 0) return requestPostrun(state, empty)
   return requestPostrun(failed(withLoss(state), recordsLost), empty)
 }
 
@@ -301,19 +299,21 @@ function completionRecorded(state: SessionState, message: Input<'completion-reco
   const calls = Math.max(state.calls, message.calls)
   const sampledTokens = Math.max(state.sampledTokens, message.sampledTokens)
   if (calls === state.calls && sampledTokens === state.sampledTokens) return stay(state)
-  return stay({ ...state, calls, sampledTokens }, { type: 'report-progress', calls, sampledTokens })
+  const nextSequence = Math.max(state.nextSequence, calls)
+  return stay({ ...state, calls, sampledTokens, nextSequence }, { type: 'report-progress', calls, sampledTokens })
 }
 
 function proxyRestarted(state: SessionState): SessionStep {
   const known = ['queued', 'initializing', 'ready', 'starting', 'running'].includes(state.phase)
   if (!known) return stay(state)
   const registerAs = state.phase === 'starting' || state.phase === 'running' ? 'running' : 'registered'
-  return stay(state, { type: 'register-at-proxy', state: registerAs, firstSequence: state.calls })
+  return stay(state, register(state, registerAs))
 }
 
 function mergeRestarted(state: SessionState): SessionStep {
   if (['postrun-queued', 'postrun', 'sealing', 'closing'].includes(state.phase)) return stay(state)
-  if (state.calls === 0) return stay(state, { type: 'open-ledger' })
+  // A call that began may have been recorded or have failed: whichever it was, it is not known any more.
+  if (state.nextSequence === 0) return stay(state, { type: 'open-ledger' })
   const next = failed(withLoss(state), recordsLost)
   return state.phase === 'running' ? stopRun(next) : stay(next)
 }
@@ -380,6 +380,12 @@ const enter = (
   phase: SessionState['phase'],
   ...effects: readonly SessionEffect[]
 ): SessionStep => ({ state: { ...state, phase }, effects })
+const register = (state: SessionState, as: 'registered' | 'running'): SessionEffect => ({
+  type: 'register-at-proxy',
+  state: as,
+  firstSequence: state.nextSequence,
+  turnsBefore: state.calls,
+})
 const withStatus = (state: SessionState, status: SessionStatus): SessionState => ({ ...state, status })
 const reported = (status: SessionStatus): readonly SessionEffect[] => [{ type: 'report-status', status }]
 const changed = (state: SessionState, status: SessionStatus): readonly SessionEffect[] =>

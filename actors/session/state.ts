@@ -71,6 +71,8 @@ export interface SessionState {
   /** Known from `completion-recorded`: calls that are safe, and their sampled tokens. */
   readonly calls: number
   readonly sampledTokens: number
+  /** Number of the next call: over those of all that began, also of cut and failed ones. */
+  readonly nextSequence: number
   /** Counts of what merge lost; null = nothing. */
   readonly lost: { readonly calls: number; readonly sampledTokens: number } | null
   readonly upstream: UpstreamFailures | null
@@ -112,7 +114,12 @@ export type SessionInput = SessionMessage | SessionSelf
 
 export type SessionEffect =
   /** session-put at the proxy; answered by `proxy-registered` or `proxy-unreachable`. */
-  | { readonly type: 'register-at-proxy'; readonly state: 'registered' | 'running'; readonly firstSequence: number }
+  | {
+      readonly type: 'register-at-proxy'
+      readonly state: 'registered' | 'running'
+      readonly firstSequence: number
+      readonly turnsBefore: number
+    }
   /** To the reaper, before anything is made. */
   | { readonly type: 'announce' }
   | { readonly type: 'open-ledger' }
@@ -157,6 +164,7 @@ export const initialState = (setup: SessionSetup): SessionState => ({
   process: null,
   calls: 0,
   sampledTokens: 0,
+  nextSequence: 0,
   lost: null,
   upstream: null,
   teardown: null,

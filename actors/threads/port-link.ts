@@ -5,14 +5,24 @@
 import type { MessagePort } from 'node:worker_threads'
 import { RolloutError } from '../../src/domain/errors.js'
 import { decode, encode } from '../../src/wire/codec.js'
-import { type AckFrame, type CaptureFrame, parseAckFrame, parseCaptureFrame, sessionOf } from '../../src/wire/frames.js'
+import {
+  type AckFrame,
+  type CallStartedFrame,
+  type CaptureFrame,
+  parseAckFrame,
+  parseCaptureFrame,
+  sessionOf,
+} from '../../src/wire/frames.js'
 
 /** A frame before it has a number. */
-export type CaptureBody = CaptureFrame extends infer F
-  ? F extends CaptureFrame
-    ? Omit<F, 'v' | 'frameId'>
+export type CaptureBody =
+  Exclude<CaptureFrame, CallStartedFrame> extends infer F
+    ? F extends CaptureFrame
+      ? Omit<F, 'v' | 'frameId'>
+      : never
     : never
-  : never
+
+export type CallStarted = Omit<CallStartedFrame, 'v' | 'kind' | 'frameId'>
 
 export interface CreditLimits {
   /** Frames in flight over the port. */
@@ -24,6 +34,8 @@ export interface CreditLimits {
 }
 
 export interface CaptureSender {
+  /** Posts at once, without credit or acknowledgement. Nothing when the link is closed: the call's own frame will tell. */
+  announce(started: CallStarted): void
   /**
    * Sends once there is credit, in order per session; resolves with the acknowledgement or the refusal.
    * Rejects with the reason of `signal` while still waiting for credit (nothing was sent then), and with ACTOR_DEAD when the port
@@ -112,6 +124,13 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
   port.on('close', close)
 
   return {
+    announce(started) {
+      if (closed) return
+      const frame: CallStartedFrame = { v: 1, kind: 'call-started', frameId: nextFrameId, ...started }
+      nextFrameId += 1
+      const bytes = encode(frame)
+      port.postMessage(bytes, [bytes.buffer])
+    },
     send(body, signal) {
       if (closed) return Promise.reject(new RolloutError('ACTOR_DEAD', 'the link to the merge thread is closed'))
       if (signal?.aborted) return Promise.reject(signal.reason)
@@ -162,6 +181,7 @@ export function replaceableSender(limits: CreditLimits): ReplaceableSender {
       current?.close()
       current = captureSender(port, limits)
     },
+    announce: started => current?.announce(started),
     send(body, signal) {
       if (current !== null) return current.send(body, signal)
       return Promise.reject(new RolloutError('ACTOR_DEAD', 'there is no link to a merge thread'))

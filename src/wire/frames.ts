@@ -3,12 +3,28 @@
 
 import type { CompletionRecord, Delivered, FailedCall } from '../domain/completion.js'
 import { RolloutError } from '../domain/errors.js'
+import type { SessionId } from '../domain/ids.js'
 import { isObject } from '../domain/json.js'
 
 export const FRAME_VERSION = 1
 
-/** proxy -> merge. The first three need an acknowledgement and count against the credit window. */
+/**
+ * proxy -> merge, once for each attempt at an engine, before it; then follows one `completion-captured` or `call-failed` of the same
+ * sequence, or the link ends. Not acknowledged and outside the credit window: bounded by the calls in flight.
+ */
+export interface CallStartedFrame {
+  readonly v: 1
+  readonly kind: 'call-started'
+  readonly frameId: number
+  readonly sessionId: SessionId
+  readonly sequence: number
+  readonly attempt: number
+  readonly startedAtMs: number
+}
+
+/** proxy -> merge. All but the first need an acknowledgement and count against the credit window. */
 export type CaptureFrame =
+  | CallStartedFrame
   | { readonly v: 1; readonly kind: 'completion-captured'; readonly frameId: number; readonly record: CompletionRecord }
   | { readonly v: 1; readonly kind: 'call-failed'; readonly frameId: number; readonly failed: FailedCall }
   | {
@@ -104,6 +120,13 @@ const FAILED_CHECKS: Readonly<Record<keyof FailedCall, Check>> = {
   finishedAtMs: isTime,
 }
 
+const STARTED_CHECKS: Readonly<Record<keyof Omit<CallStartedFrame, 'v' | 'kind' | 'frameId'>, Check>> = {
+  sessionId: isText,
+  sequence: isCount,
+  attempt: isCount,
+  startedAtMs: isTime,
+}
+
 /** First key of `checks` that `value` breaks, or null. */
 function firstWrong(value: Record<string, unknown>, checks: Readonly<Record<string, Check>>): string | null {
   for (const [key, check] of Object.entries(checks)) if (!check(value[key])) return key
@@ -123,6 +146,9 @@ export function parseCaptureFrame(value: unknown): CaptureFrame {
     if (wrong !== null) throw malformed(`${name}.${wrong} is missing or of another type`, frameId)
   }
   switch (frame['kind']) {
+    case 'call-started':
+      need(frame, STARTED_CHECKS, 'frame')
+      return frame as unknown as CaptureFrame
     case 'completion-captured': {
       need(frame['record'], RECORD_CHECKS, 'record')
       // Every field was checked just above.
@@ -175,6 +201,7 @@ export function sessionOf(frame: CaptureFrame): string {
     case 'call-failed':
       return frame.failed.sessionId
     case 'delivery-known':
+    case 'call-started':
       return frame.sessionId
   }
 }

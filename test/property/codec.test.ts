@@ -48,6 +48,18 @@ const record = fc
   )
 
 const frame = fc.oneof(
+  fc.record(
+    {
+      v: fc.constant(1),
+      kind: fc.constant('call-started'),
+      frameId: fc.nat(),
+      sessionId: fc.string(),
+      sequence: fc.nat(),
+      attempt: fc.nat(),
+      startedAtMs: fc.integer({ min: 0, max: 2 ** 45 }),
+    },
+    plain,
+  ),
   fc.record({ v: fc.constant(1), kind: fc.constant('completion-captured'), frameId: fc.nat(), record }, plain),
   fc.record(
     {

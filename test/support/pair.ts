@@ -142,6 +142,7 @@ export async function startPair(t: { teardown(run: () => unknown): unknown }, pl
       sideCalls: [],
       session: ref,
       firstSequence: 0,
+      turnsBefore: 0,
       ...changes,
     }
     await system.ask(proxy, { type: 'session-put', session }, ASK_MS)
@@ -168,7 +169,11 @@ export async function startPair(t: { teardown(run: () => unknown): unknown }, pl
     },
     async ledger(session) {
       await closeSession(session)
-      const reply = await system.ask(merge, { type: 'ledger-seal-requested', sessionId: session.sessionId }, ASK_MS)
+      const reply = await system.ask(
+        merge,
+        { type: 'ledger-seal-requested', sessionId: session.sessionId, atMs: realClock().now() },
+        ASK_MS,
+      )
       if (reply.type !== 'ledger-sealed') throw new Error('no ledger')
       return reply.ledger
     },

@@ -60,6 +60,7 @@ for (const mode of ['real', 'inline'] as const) {
             sideCalls: [],
             session: probe.ref,
             firstSequence,
+            turnsBefore: 0,
           },
         },
         ASK_MS,
@@ -93,16 +94,32 @@ for (const mode of ['real', 'inline'] as const) {
     t.match(await probe.expectMessage('completion-recorded', ASK_MS), { calls: 2, sampledTokens: 4 })
     t.match(await system.ask(merge, { type: 'merge-described' }, ASK_MS), { sessions: 1, calls: 2, tokens: 4 })
     await system.ask(proxy, { type: 'session-close-requested', sessionId }, ASK_MS)
-    const sealed = await system.ask(merge, { type: 'ledger-seal-requested', sessionId }, ASK_MS)
+    t.strictSame(
+      probe.messages().flatMap(message => (message.type === 'call-started' ? [message.sequence] : [])),
+      [0, 1, 2],
+    )
+    const sealed = await system.ask(
+      merge,
+      { type: 'ledger-seal-requested', sessionId, atMs: system.clock.now() },
+      ASK_MS,
+    )
     t.match(sealed, {
       ledger: {
         calls: [
           { record: { sequence: 0, sampledIds: Int32Array.of(10, 99) }, delivered: 'yes' },
           { record: { sequence: 2, sampledIds: Int32Array.of(10, 99) }, delivered: 'yes' },
         ],
+        // A thread is cut in mid-call; an inline one is told to let go and still says so.
+        failed: [
+          mode === 'real'
+            ? { sequence: 1, status: 503, error: "the proxy's thread ended before the answer", abortedTokens: 0 }
+            : { sequence: 1, status: 499, error: 'the gateway stopped before the answer' },
+        ],
       },
     })
-    t.match(await system.ask(merge, { type: 'ledger-seal-requested', sessionId }, ASK_MS), { type: 'ledger-unknown' })
+    t.match(await system.ask(merge, { type: 'ledger-seal-requested', sessionId, atMs: system.clock.now() }, ASK_MS), {
+      type: 'ledger-unknown',
+    })
     t.equal((await call()).status, 403)
     t.strictSame((await system.stop(20_000)).missed, [])
     await t.rejects(call(), 'the port is closed')

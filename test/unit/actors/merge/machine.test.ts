@@ -38,7 +38,7 @@ const captured = (
   frameId,
   record: completionRecord({ completionId: name as CompletionId, ...changes }),
 })
-const seal: MergeInput = { type: 'ledger-seal-requested', sessionId: s1, replyTo: seals }
+const seal: MergeInput = { type: 'ledger-seal-requested', sessionId: s1, atMs: 9_000, replyTo: seals }
 
 function sealed(effects: readonly MergeEffect[]) {
   const effect = effects.findLast(effect => effect.type === 'reply-sealed')
@@ -89,6 +89,59 @@ t.test('delivery and failures are kept, in whatever order the facts come', async
     failed: [{ status: 500 }],
   })
   t.equal(effects.filter(effect => effect.type === 'acknowledge').length, 4)
+})
+
+const started = (sequence: number): CaptureFrame => ({
+  v: 1,
+  kind: 'call-started',
+  frameId: 100 + sequence,
+  sessionId: s1,
+  sequence,
+  attempt: 1,
+  startedAtMs: 5_000 + sequence,
+})
+
+t.test('a call that its proxy began and did not end is a failed call once the link has ended', async t => {
+  const { state, effects } = run([
+    open,
+    received(started(0)),
+    received(captured(0, 'c1')),
+    received(started(1)),
+    received({ v: 1, kind: 'call-failed', frameId: 1, failed: failedCall({ sequence: 1 }) }),
+    received(started(1)),
+    received(started(2)),
+    received(started(3), 1),
+    { type: 'link-ended', link: 0, atMs: 8_000 },
+    { type: 'link-ended', link: 0, atMs: 8_500 },
+    received(captured(0, 'c2', { sequence: 3 }), 1),
+    seal,
+  ])
+  const cut = { sessionId: s1, attempt: 1, status: 503, abortedTokens: 0, finishedAtMs: 8_000 }
+  const error = "the proxy's thread ended before the answer"
+  t.strictSame(sealed(effects)?.failed, [
+    failedCall({ sequence: 1 }),
+    { ...cut, sequence: 1, error, startedAtMs: 5_001 },
+    { ...cut, sequence: 2, error, startedAtMs: 5_002 },
+  ])
+  t.equal(sealed(effects)?.calls.length, 2)
+  t.strictSame(
+    effects.flatMap(effect => (effect.type === 'tell-started' ? [effect.sequence] : [])),
+    [0, 1, 1, 2, 3],
+    'the session knows the numbers that are taken',
+  )
+  t.equal(effects.filter(({ type }) => type === 'acknowledge').length, 3, 'a start is not acknowledged')
+  t.equal(state.refused, 0)
+})
+
+t.test('a call that is open at the seal is a failed call that ended then', async t => {
+  const { effects } = run([open, received(started(0)), seal])
+  t.match(sealed(effects)?.failed, [{ sequence: 0, status: 503, startedAtMs: 5_000, finishedAtMs: 9_000 }])
+})
+
+t.test('a start of a session without a ledger is counted', async t => {
+  const { state, effects } = run([received(started(0))])
+  t.equal(state.refused, 1)
+  t.strictSame(effects, [])
 })
 
 t.test('frames of a session that is unknown, sealed or dropped are refused and counted', async t => {

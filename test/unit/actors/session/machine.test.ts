@@ -83,6 +83,8 @@ const say = {
   postrunFinished: { type: 'postrun-finished', outcome: postrunOutcome(), atMs: 600 },
   postrunCrashed: { type: 'postrun-crashed', crash: { error: ours, teardown: null }, atMs: 600 },
   recorded: { type: 'completion-recorded', calls: 2, sampledTokens: 50 },
+  thirdCall: { type: 'call-started', sequence: 2 },
+  fourthCall: { type: 'call-started', sequence: 3 },
   limit: { type: 'limit-reached', limit: 'max_turns' },
   proxyRestarted: { type: 'pair-restarted', part: 'proxy' },
   mergeRestarted: { type: 'pair-restarted', part: 'merge' },
@@ -366,13 +368,25 @@ t.test('the merge thread dies before the first call: the ledger is opened again 
   t.end()
 })
 
+t.test('the merge thread dies under the first call: whether it was recorded is not known, so it counts as lost', t => {
+  const { state, last } = play([...wayTo.running, 'thirdCall', 'mergeRestarted'])
+  t.match(state, { phase: 'stopping-run', lost: { calls: 0 }, verdict: { failureClass: 'infrastructure' } })
+  t.match(last, [{ type: 'cancel-stage' }, { type: 'arm-deadline' }])
+  t.end()
+})
+
 t.test('a restarted proxy gets the session again, with the counters to go on from', t => {
   t.strictSame(play([...wayTo.running, 'recorded', 'proxyRestarted']).last, [
-    { type: 'register-at-proxy', state: 'running', firstSequence: 2 },
+    { type: 'register-at-proxy', state: 'running', firstSequence: 2, turnsBefore: 2 },
   ])
   t.strictSame(play([...wayTo.ready, 'proxyRestarted']).last, [
-    { type: 'register-at-proxy', state: 'registered', firstSequence: 0 },
+    { type: 'register-at-proxy', state: 'registered', firstSequence: 0, turnsBefore: 0 },
   ])
+  t.strictSame(
+    play([...wayTo.running, 'recorded', 'thirdCall', 'fourthCall', 'proxyRestarted']).last,
+    [{ type: 'register-at-proxy', state: 'running', firstSequence: 4, turnsBefore: 2 }],
+    'a number once given to a call is given to no other, also when that call failed or was cut',
+  )
   t.strictSame(play([...wayTo.postrun, 'proxyRestarted']).last, [])
   t.end()
 })

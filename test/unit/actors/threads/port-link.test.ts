@@ -73,6 +73,27 @@ async function settled(): Promise<void> {
   port1.close()
 }
 
+t.test('that a call started is told without credit and without an acknowledgement', async t => {
+  const { sender, frames, arrived } = link(t)
+  const sent = [0, 1, 2].map(sequence => sender.send(captured('s-1', sequence)))
+  await arrived(2)
+  sender.announce({ sessionId: 's-1' as SessionId, sequence: 3, attempt: 1, startedAtMs: 7 })
+  await arrived(3)
+  t.strictSame(frames[2], {
+    v: 1,
+    kind: 'call-started',
+    frameId: 3,
+    sessionId: 's-1',
+    sequence: 3,
+    attempt: 1,
+    startedAtMs: 7,
+  })
+  t.equal(sender.unacknowledged, 3)
+  sender.close()
+  for (const one of sent) await t.rejects(one, { code: 'ACTOR_DEAD' })
+  sender.announce({ sessionId: 's-1' as SessionId, sequence: 4, attempt: 1, startedAtMs: 7 })
+})
+
 t.test('with credit 2 and a receiver that does not acknowledge, nothing is lost and the rest waits', async t => {
   const { sender, receiver, frames, arrived } = link(t)
   const sent = [0, 1, 2, 3, 4].map(sequence => sender.send(captured('s-1', sequence)))
