@@ -35,6 +35,8 @@ export const geminiCli: HarnessPreset = {
       uploads: agent.skills_path === null ? [] : [{ source: agent.skills_path, target: join(configDir, 'skills') }],
       env: {
         GEMINI_CLI_TRUST_WORKSPACE: 'true',
+        // It would start itself a second time with a larger heap.
+        GEMINI_CLI_NO_RELAUNCH: 'true',
         GEMINI_API_KEY: sessionKey,
         GOOGLE_GEMINI_BASE_URL: gatewayUrl,
       },

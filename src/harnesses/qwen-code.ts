@@ -41,7 +41,8 @@ export const qwenCode: HarnessPreset = {
     return {
       files: [{ path: join(configDir, 'settings.json'), content: JSON.stringify(config, null, 2) }],
       uploads: agent.skills_path === null ? [] : [{ source: agent.skills_path, target: join(configDir, 'skills') }],
-      env: { OPENAI_MODEL: model, QWEN_CODE_SUPPRESS_YOLO_WARNING: '1' },
+      // It would start itself a second time with a larger heap.
+      env: { OPENAI_MODEL: model, QWEN_CODE_SUPPRESS_YOLO_WARNING: '1', QWEN_CODE_NO_RELAUNCH: 'true' },
       setup: [],
       steps: [
         {
