@@ -259,8 +259,13 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
       const cancelled = await until(endMs - deadlineMs / 3, active)
       if (cancelled > 0) rollout.tell({ type: 'cancel-all-tasks', reason: 'the service is stopping' })
       const left = await until(endMs, active)
-      const deliveries = async () => (await system.ask(callback, { type: 'deliveries-described' }, START_MS)).pending
-      const undelivered = await until(endMs, deliveries)
+      // Each result is offered once more; a receiver that stays away does not hold up the end.
+      const untried = async () => {
+        const { pending, tried } = await system.ask(callback, { type: 'deliveries-described' }, START_MS)
+        return pending - tried
+      }
+      await until(endMs, untried)
+      const { pending: undelivered } = await system.ask(callback, { type: 'deliveries-described' }, START_MS)
       return { cancelled, left, undelivered }
     },
   }

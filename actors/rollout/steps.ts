@@ -2,7 +2,7 @@
 
 import type { SessionResult } from '../../src/domain/session.js'
 import type { Step } from '../system/machine.js'
-import { sampleMetadata, sessionSpec } from './expand.js'
+import { runOf, sampleMetadata, sessionSpec } from './expand.js'
 import type { RolloutEffect, RolloutState, Substitute, TaskEntry } from './state.js'
 import { taskCompleted, taskView, withEntry, withoutEntry, withTask } from './tasks.js'
 
@@ -81,7 +81,7 @@ export function endIfDone(state: RolloutState, taskId: string): RolloutStep {
     {
       ...state,
       live,
-      served: live.size === 0 ? new Map() : state.served,
+      served: servedByLive(state.served, live),
       ended: withEntry(withoutEntry(state.ended, taskId), taskId, [...(state.ended.get(taskId) ?? []), done]),
       retained: state.retained + done.sessions.length,
     },
@@ -98,6 +98,12 @@ export function endIfDone(state: RolloutState, taskId: string): RolloutStep {
       ? [{ type: 'deliver', task: view, url, deliveryId: task.deliveryId } as const]
       : []),
   )
+}
+
+/** Turns are kept for runs that still have tasks. */
+function servedByLive(served: RolloutState['served'], live: RolloutState['live']): RolloutState['served'] {
+  const runs = new Set([...live.values()].map(task => runOf(task.request)))
+  return new Map([...served].filter(([run]) => runs.has(run)))
 }
 
 /** Lets the oldest ended tasks go when there are too many or they are too old; never one whose delivery is still pending. */

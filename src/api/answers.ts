@@ -11,7 +11,7 @@ export const fail = (reply: FastifyReply, status: number, detail: unknown): Fast
 /** An error of ours as an answer: its status, `Retry-After` where trying again helps. */
 export function refuse(reply: FastifyReply, error: ErrorData): FastifyReply {
   const { status } = ERROR_CODES[error.code]
-  if (status === 429 || status === 503) reply.header('retry-after', '2')
+  if (ERROR_CODES[error.code].retryable && (status === 429 || status === 503)) reply.header('retry-after', '2')
   const internal = error.code === 'INTERNAL_BUG'
   return fail(reply, status, internal ? 'internal error; see the log of the service' : error.message)
 }

@@ -7,6 +7,8 @@ import { durationMs } from '../config/schema.js'
 import type { JsonObject } from '../domain/json.js'
 import { answerWriter } from '../http/answer.js'
 import { fail, refuse, refuseQuery } from './answers.js'
+import { missingAssets } from './assets.js'
+import { effectiveRuntime } from './checks.js'
 import { streamEvents } from './event-stream.js'
 import { parseTask } from './parse-task.js'
 import type { ControlOptions, NodeInfo } from './ports.js'
@@ -42,6 +44,9 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
   server.post('/rollout/task/submit', async (request, reply) => {
     const parsed = parseTask(request.body, options.plan, options.plugins)
     if (!parsed.ok) return fail(reply, 422, parsed.detail)
+    const runtime = effectiveRuntime(parsed.request, options.plan)
+    const missing = runtime === null ? [] : await missingAssets(runtime)
+    if (missing.length > 0) return refuse(reply, { code: 'TASK_ASSETS_MISSING', message: missing.join('; ') })
     const submitted = await ports.submit(parsed.request)
     if (!submitted.ok) return refuse(reply, submitted.error)
     const warnings = [...parsed.warnings, ...submitted.warnings]

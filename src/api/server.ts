@@ -99,6 +99,9 @@ function answerError(
 ): FastifyReply {
   if (error instanceof NotJson)
     return fail(reply, 422, [{ loc: ['body'], msg: `wanted JSON: ${error.message}`, type: 'json_invalid' }])
+  // Recursion over JSON that is nested thousands deep.
+  if (error instanceof RangeError && /call stack/.test(error.message))
+    return fail(reply, 422, [{ loc: ['body'], msg: 'nested too deeply', type: 'too_deep' }])
   const status = (error as { statusCode?: unknown }).statusCode
   if (status === 413)
     return fail(reply, 413, `the body is over limits.bodyBytes (${options.plan.limits.bodyBytes} bytes)`)

@@ -17,6 +17,12 @@ export const ERROR_CODES = {
   TASK_CONFLICT: { meaning: 'another task with this id is live', retryable: false, status: 409, actor: 'task author' },
   TASK_UNKNOWN: { meaning: 'no task has this id', retryable: false, status: 404, actor: 'task author' },
   TASK_QUEUE_FULL: { meaning: 'limits.queuedSessions is reached', retryable: true, status: 429, actor: 'operator' },
+  TASK_ASSETS_MISSING: {
+    meaning: 'what the task wants to upload is not on this host',
+    retryable: false,
+    status: 503,
+    actor: 'task author',
+  },
   TASK_UNAUTHENTICATED: {
     meaning: 'the control token is missing or wrong',
     retryable: false,

@@ -43,6 +43,36 @@ t.test('submit: what is wrong is told with its path', async t => {
   t.strictSame(ports.submitted, [])
 })
 
+t.test('submit: uploads that are not there are refused before any session, all at once', async t => {
+  const ports = fakePorts()
+  const control = await startControl(t, ports)
+  const folder = t.testdir({ file: 'x' })
+  const prepare = [
+    { type: 'upload_file', source: `${folder}/file`, target: 'a' },
+    { type: 'upload_dir', source: `${folder}/file`, target: 'b' },
+    { type: 'upload_file', source: `${folder}/none`, target: 'c' },
+  ]
+  const response = await control.fetch(
+    '/rollout/task/submit',
+    post({ ...validTask, runtime: { backend: 'local', prepare } }),
+  )
+  t.equal(response.status, 503)
+  t.equal(response.headers.get('retry-after'), null, 'trying again does not help')
+  t.strictSame(await response.json(), {
+    detail: `runtime.prepare[1].source: ${folder}/file is no folder; runtime.prepare[2].source: ${folder}/none does not exist`,
+  })
+  t.strictSame(ports.submitted, [])
+})
+
+t.test('submit: a body nested beyond all reason is refused, not a crash', async t => {
+  const control = await startControl(t)
+  const deep = `{"metadata":{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`
+  const response = await control.fetch('/rollout/task/submit', post(deep))
+  t.equal(response.status, 422)
+  t.match(await response.json(), { detail: [{ msg: /nested too deeply|required/ }] })
+  t.equal((await control.fetch('/health')).status, 200)
+})
+
 t.test('submit: refusals of rollout keep their status, and say when to come again', async t => {
   const refusals = [
     ['TASK_CONFLICT', 409, null],
