@@ -82,7 +82,7 @@ t.test('drain: the running session ends, the waiting one is given up, nothing is
   })()
   await connection.submit(agentTask({ num_samples: 8 }, { AGENT_PAUSE_FILE: join(folder, 'never') }))
   await running
-  const report = await service.drain(3_000)
+  const report = await service.drain(9_000)
   t.match(report, { left: 0 })
   t.ok(report.cancelled > 0)
   await t.rejects(connection.submit(agentTask({ task_id: 'late' })), {
