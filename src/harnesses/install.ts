@@ -18,6 +18,7 @@ const MARKER = '.sextant-ready.json'
 const INSTALL_LIMIT_MS = 10 * 60_000
 const VERSION_LIMIT_MS = 60_000
 const PROGRESS_INTERVAL_MS = 1_000
+const XDG_NAMES = ['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME', 'XDG_CACHE_HOME'] as const
 
 export interface InstalledHarness {
   readonly installDir: string
@@ -120,8 +121,13 @@ async function makeInstall(
     progress('installing', await bytesInFolder(join(installDir, 'node_modules')))
   })
   try {
+    // Install scripts of packages run the program once, which then writes into the user's own folders.
+    const home = join(installDir, '.install-home')
+    const xdg = Object.fromEntries(XDG_NAMES.map(name => [name, join(home, name.toLowerCase())]))
     const flags = ['--no-audit', '--no-fund', '--no-update-notifier', '--omit=dev', '--loglevel=error']
-    await runTool(context, ['npm', 'install', ...flags, '--engine-strict=false'], installDir, INSTALL_LIMIT_MS)
+    const argv = ['npm', 'install', ...flags, '--engine-strict=false'] as const
+    await runTool({ ...context, env: { ...context.env, ...xdg } }, argv, installDir, INSTALL_LIMIT_MS)
+    await rm(home, { recursive: true, force: true })
   } finally {
     settled.abort()
     await watching
