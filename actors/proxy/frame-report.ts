@@ -42,7 +42,7 @@ export function frameReport(
       services.log.warn(EVENTS.frameRefuse, { sessionId, kind: body.kind, reason: ack.reason })
       return ack.reason
     } catch (cause) {
-      services.log.warn(EVENTS.frameLose, { sessionId, kind: body.kind, error: errorData(cause).code })
+      services.log.warn(EVENTS.frameLose, { sessionId, kind: body.kind, reason: errorData(cause).code })
       return 'unreachable'
     }
   }

@@ -1,10 +1,10 @@
 // A thread dies in mid-session: the session ends with a clear outcome, what could be kept is kept, the next session works, and nothing
 // is left behind.
 
-import { existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
-import { findProcesses } from '../../src/runtimes/processes.js'
+import t from 'tap'
+import { holdings, nextWorksAndNothingIsLeft } from '../support/holdings.js'
 import { agentTask, type RunningService, runService } from '../support/service.js'
 
 t.setTimeout(180_000)
@@ -34,31 +34,18 @@ const countsOf = (result: Result) => {
   return metadata.ledger
 }
 
-/** A further session on the same service, then its end, and what is left of both. */
-async function nextWorksAndNothingIsLeft(t: Test, running: RunningService): Promise<void> {
-  const { connection, service, folder } = running
-  await connection.submit(agentTask({ task_id: 'task-2' }))
-  const next = await connection.task('task-2', 120)
-  t.match(next.results, [{ status: 'COMPLETED', error: null }], 'the next session works')
-  const sessions = realpathSync(join(folder, 'state/sessions'))
-  const { gatewayUrl } = service
-  t.strictSame((await service.stop()).missed, [], 'everything stops in time')
-  t.strictSame((await findProcesses({ markers: {}, folder: sessions }))?.length ?? 0, 0, 'no process is left')
-  for (const name of readdirSync(sessions))
-    t.notOk(existsSync(join(sessions, name, 'workspace')), 'no workspace is left')
-  await t.rejects(fetch(`${gatewayUrl}/v1/models`), 'the model port is closed')
-}
-
 t.test("the proxy's thread: the session goes on with all its records", async t => {
+  const before = await holdings()
   const running = await runService(t)
   const result = await killedInMidRun(running, ['proxy-1'])
   t.match(result, { status: 'COMPLETED', error: null })
   const ledger = countsOf(result)
   t.ok(ledger.calls >= 2, `${ledger.calls} calls, before and after the death`)
-  await nextWorksAndNothingIsLeft(t, running)
+  await nextWorksAndNothingIsLeft(t, running, before)
 })
 
 t.test('the merge thread: what it held is gone, and the session says so', async t => {
+  const before = await holdings()
   const running = await runService(t)
   const result = await killedInMidRun(running, ['merge-1'])
   t.match(result, {
@@ -66,22 +53,24 @@ t.test('the merge thread: what it held is gone, and the session says so', async 
     error: /captured records were lost/,
     metadata: { failure_class: 'infrastructure' },
   })
-  await nextWorksAndNothingIsLeft(t, running)
+  await nextWorksAndNothingIsLeft(t, running, before)
 })
 
 t.test('the threads of RUNNING: the run is lost, its calls are kept and set aside', async t => {
+  const before = await holdings()
   const running = await runService(t)
   const result = await killedInMidRun(running, ['running-1', 'running-2'])
   t.match(result, { status: 'ERROR', error: /agent execution failed/, metadata: { failure_class: 'infrastructure' } })
   const ledger = countsOf(result)
   t.ok(ledger.calls >= 1)
   t.equal(ledger.tokens['trained'], 0)
-  await nextWorksAndNothingIsLeft(t, running)
+  await nextWorksAndNothingIsLeft(t, running, before)
 })
 
 t.test('the inference server: calls fail until it is back, then the session goes on', async t => {
+  const before = await holdings()
   const running = await runService(t)
   const result = await killedInMidRun(running, ['simulation'])
   t.match(result, { status: 'COMPLETED' })
-  await nextWorksAndNothingIsLeft(t, running)
+  await nextWorksAndNothingIsLeft(t, running, before)
 })
