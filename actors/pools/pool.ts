@@ -37,7 +37,6 @@ export interface Pool<J, R> {
   run(job: J, onReport: (report: TaskReport) => void): PoolRun<R>
   /** Ends thread `index` (from 1) as a crash would. False when there is no such thread. */
   killThread(index: number): boolean
-  readonly threads: number
   /** Ends every thread, after the running tasks have been told to stop by their owners. */
   close(): Promise<void>
 }
@@ -61,7 +60,6 @@ export function openPool<J, R>(options: PoolOptions): Pool<J, R> {
   const limit = threads * tasksPerThread + options.maxQueue
   let taken = 0
   return {
-    threads,
     run(job, onReport) {
       // Piscina's own limit does not count waiting tasks that carry a signal.
       if (taken >= limit) return refused(`the pool holds ${taken} tasks, its limit`)
