@@ -110,10 +110,13 @@ t.test("--kill ends the proxy's thread in mid-run: no recorded token is lost", {
 t.test('Ctrl-C through npm in mid-run stops everything', { timeout: LIMIT_MS }, async t => {
   const folder = stateHome(t)
   const child = start(folder, ['npm', 'run', '--silent', 'quickstart'], 'ignore')
+  // Closed when every process that writes to it has ended, npm's children included.
   const closed = once(child, 'close')
-  for await (const chunk of child.stderr ?? []) {
-    if (String(chunk).includes('RUNNING')) break
-  }
+  await new Promise<void>(resolve => {
+    child.stderr?.on('data', chunk => {
+      if (String(chunk).includes('RUNNING')) resolve()
+    })
+  })
   t.ok(processesWith(folder).length > 0, 'it runs')
   // A terminal sends the signal to the whole group.
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGINT')
