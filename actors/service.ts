@@ -4,7 +4,6 @@
 import { sessionResultJson } from '../src/api/encode.js'
 import type { TaskPlugins } from '../src/api/plugins.js'
 import { builders } from '../src/builders/registry.js'
-import { withSimulationUrl } from '../src/config/compile.js'
 import type { Plan } from '../src/config/plan.js'
 import {
   claimSessionsFolder,
@@ -30,8 +29,10 @@ import type { ControlMessage } from './protocol/control.js'
 import type { RolloutMessage } from './protocol/rollout.js'
 import { reaperProps } from './reaper/actor.js'
 import { rolloutProps } from './rollout/actor.js'
+import { type DrainReport, drainService } from './service-drain.js'
 import { controlPorts } from './service-ports.js'
 import { sessionStarter } from './service-sessions.js'
+import { withSimulation } from './service-simulation.js'
 import { stagesLimitsOf, stagesProps } from './stages/actor.js'
 import type { ActorClock, Logger } from './system/behavior.js'
 import { realClock } from './system/clock.js'
@@ -39,7 +40,6 @@ import type { SystemInspection } from './system/inspect.js'
 import type { Address } from './system/ref.js'
 import { pairThreads } from './threads/pair.js'
 import { START_MS } from './threads/pair-names.js'
-import type { SimulationThreadData } from './threads/simulation.thread.js'
 
 export interface ServiceOptions {
   /** Default: real time. */
@@ -49,15 +49,6 @@ export interface ServiceOptions {
   /** Default: JSON lines on stderr from `logLevel` up. */
   readonly log?: Logger
   readonly logLevel?: LogLevel
-}
-
-export interface DrainReport {
-  /** Sessions that were cancelled because their time was over. */
-  readonly cancelled: number
-  /** Sessions that had not ended even then. */
-  readonly left: number
-  /** Results that no receiver has taken. */
-  readonly undelivered: number
 }
 
 export interface Service {
@@ -243,62 +234,12 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
       if (pool === null) system.kill(thread)
       else stages.tell({ type: 'kill-pool-thread', pool: pool[1] as 'init', index: Number(pool[2]) })
     },
-    async drain(deadlineMs = limits.drainMs) {
+    drain(deadlineMs = limits.drainMs) {
       isDraining = true
       system.log.info(EVENTS.serviceDrain, { deadlineMs })
-      const endMs = clock.now() + deadlineMs
-      const active = async () => (await system.ask(rollout, { type: 'tasks-requested' }, START_MS)).pendingSessions
-      const until = async (atMs: number, left: () => Promise<number>) => {
-        for (;;) {
-          const count = await left()
-          if (count === 0 || clock.now() >= atMs) return count
-          await clock.sleep(Math.min(DRAIN_LOOK_MS, Math.max(1, atMs - clock.now())))
-        }
-      }
-      rollout.tell({ type: 'drain-rollout' })
-      const cancelled = await until(endMs - deadlineMs / 3, active)
-      if (cancelled > 0) rollout.tell({ type: 'cancel-all-tasks', reason: 'the service is stopping' })
-      const left = await until(endMs, active)
-      // Each result is offered once more; a receiver that stays away does not hold up the end.
-      const untried = async () => {
-        const { pending, tried } = await system.ask(callback, { type: 'deliveries-described' }, START_MS)
-        return pending - tried
-      }
-      await until(endMs, untried)
-      const { pending: undelivered } = await system.ask(callback, { type: 'deliveries-described' }, START_MS)
-      return { cancelled, left, undelivered }
+      return drainService({ system, rollout, callback, deadlineMs })
     },
   }
-}
-
-/** How often a drain looks whether it is over. */
-const DRAIN_LOOK_MS = 50
-
-async function withSimulation(plan: Plan, system: System): Promise<Plan> {
-  const { simulation } = plan
-  if (simulation === null) return plan
-  const { replies } = await system.startThreads('simulation', {
-    threads: [
-      {
-        name: 'simulation',
-        entry: new URL('./threads/simulation.thread.js', import.meta.url),
-        // After a restart the port it had: the proxies know it by that.
-        data: last => {
-          const had = last?.['port']
-          return {
-            plan: { ...simulation, port: typeof had === 'number' ? had : simulation.port },
-          } satisfies SimulationThreadData
-        },
-        startMs: START_MS,
-        drainMs: 5_000,
-      },
-    ],
-    channels: [],
-    strategy: 'one-for-one',
-    intensity: 5,
-    periodMs: 30_000,
-  })
-  return withSimulationUrl(plan, String(replies['simulation']?.['url']))
 }
 
 const taskPlugins = (plan: Plan): TaskPlugins => ({
