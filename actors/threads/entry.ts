@@ -66,16 +66,14 @@ export interface RunThreadOptions {
   readonly onFailure: (error: ErrorData) => void
 }
 
-/** Makes the thread's actor system and waits for control calls. Returns the system. */
-export function runThread({
-  name,
-  body,
-  systemPort,
-  controlPort,
-  clock,
-  log,
-  onFailure,
-}: RunThreadOptions): ActorSystem {
+export interface ThreadRun {
+  readonly system: ActorSystem
+  /** Closes the ports to other threads: the death of a real thread does so by itself. */
+  cut(): void
+}
+
+/** Makes the thread's actor system and waits for control calls. */
+export function runThread({ name, body, systemPort, controlPort, clock, log, onFailure }: RunThreadOptions): ThreadRun {
   const system = createActorSystem({ name, clock, log, onFailure })
   system.connect({ port: systemPort, peer: 'main', uplink: true })
 
@@ -98,6 +96,9 @@ export function runThread({
     },
   }
 
+  const cut = () => {
+    for (const port of ports.values()) port.close()
+  }
   exposeControl(controlPort, {
     async start(data, given) {
       for (const port of given) attach(port)
@@ -112,7 +113,7 @@ export function runThread({
         log.error(EVENTS.threadDrainFail, { system: name, cause })
       }
       const { missed } = await system.stop(Math.max(0, deadlineAt - clock.now()))
-      for (const port of ports.values()) port.close()
+      cut()
       return missed
     },
     inspect: () => system.inspect(),
@@ -126,5 +127,5 @@ export function runThread({
       }
     },
   })
-  return system
+  return { system, cut }
 }

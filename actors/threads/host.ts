@@ -2,7 +2,7 @@
 // systems to main's, gives each pair of neighbours a fresh port, restarts what dies, drains in reverse order on stop.
 // What to do when is decided in host-machine.ts; here it is done.
 
-import { MessageChannel, type ResourceLimits } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, type ResourceLimits } from 'node:worker_threads'
 import { defer, EMPTY, ignoreElements, map, Observable } from 'rxjs'
 import { type ErrorData, errorData } from '../../src/domain/errors.js'
 import { unreachable } from '../../src/domain/unreachable.js'
@@ -40,7 +40,10 @@ export interface HostedThread {
 export interface ThreadGroup {
   /** In order of start. */
   readonly threads: readonly HostedThread[]
-  /** Direct ports: `name` is what both ends pass to `onPort`. Made anew whenever one of the two starts. */
+  /**
+   * Direct ports: `name` is what both ends pass to `onPort`. Made anew whenever one of the two starts. An end may be `main`, the
+   * system of the host itself, which gets its ports by the group's `onPort`.
+   */
   readonly channels: readonly { readonly name: string; readonly between: readonly [string, string] }[]
   readonly strategy: 'one-for-one' | 'rest-for-one'
   /** Deaths allowed per `periodMs`; beyond it the host crashes, which escalates. */
@@ -50,6 +53,8 @@ export interface ThreadGroup {
   readonly logLevel: LogLevel
   /** Main's: the threads are linked to it. */
   readonly system: ActorSystem
+  /** Main's end of the channel of that name; the former one closes with the thread that had its other end. Must not throw. */
+  readonly onPort?: (name: string, port: MessagePort) => void
   /** All threads are up again after deaths; `threads`: who was started anew, in order. Must not throw. */
   readonly onRestarted?: (threads: readonly string[], error: ErrorData) => void
 }
@@ -136,7 +141,7 @@ interface Live {
 }
 
 /** The threads themselves, by index. A start waits until the former thread of its place is gone: it may want the same TCP port. */
-function liveThreads({ threads, channels, system, mode, logLevel }: ThreadGroup): LiveThreads {
+function liveThreads({ threads, channels, system, mode, logLevel, onPort }: ThreadGroup): LiveThreads {
   const live = new Map<number, Live>()
   const wanted = new Map<number, number>()
   const exits = new Map<number, Promise<unknown>>()
@@ -147,6 +152,12 @@ function liveThreads({ threads, channels, system, mode, logLevel }: ThreadGroup)
     const ports: NamedPort[] = []
     for (const channel of channels.filter(({ between }) => between.includes(name))) {
       const other = channel.between.find(end => end !== name)
+      if (other === system.name) {
+        const { port1, port2 } = new MessageChannel()
+        ports.push({ name: channel.name, port: port1 })
+        onPort?.(channel.name, port2)
+        continue
+      }
       const neighbour = live.get(threads.findIndex(thread => thread.name === other))
       if (!neighbour?.isUp) continue
       const { port1, port2 } = new MessageChannel()

@@ -1,8 +1,9 @@
 // A pair as data for its host: merge-k, then proxy-k, with the port between them. A dead proxy restarts alone, on the port it had;
 // a dead merge thread takes its proxy with it, since the records it held are gone.
 
+import type { MessagePort } from 'node:worker_threads'
 import type { Plan } from '../../src/config/plan.js'
-import type { ThreadGroup } from './host.js'
+import type { HostedThread, ThreadGroup } from './host.js'
 import type { MergeThreadData } from './merge.thread.js'
 import { CAPTURE_PORT, START_MS } from './pair-names.js'
 import type { ProxyThreadData } from './proxy.thread.js'
@@ -24,16 +25,7 @@ export function pairThreads(
         startMs: START_MS,
         drainMs: 10_000,
       },
-      {
-        name: proxy,
-        entry: new URL('./proxy.thread.js', import.meta.url),
-        data: last => {
-          const had = last?.['port']
-          return { plan, port: typeof had === 'number' ? had : port } satisfies ProxyThreadData
-        },
-        startMs: START_MS,
-        drainMs: 15_000,
-      },
+      proxyThread(plan, number, port),
     ],
     channels: [{ name: CAPTURE_PORT, between: [merge, proxy] }],
     strategy: 'rest-for-one',
@@ -41,3 +33,35 @@ export function pairThreads(
     periodMs: 30_000,
   }
 }
+
+/**
+ * A proxy without its merge thread, for use by itself: `onCapturePort` gets main's end of the port that its frames come by, once per
+ * life of the thread (`mergeProbe` of the system takes it). The reply of `proxy-<number>` is `{ port }`.
+ */
+export function proxyAlone(
+  plan: Plan,
+  number: number,
+  port: number,
+  onCapturePort: (port: MessagePort) => void,
+): Pick<ThreadGroup, 'threads' | 'channels' | 'strategy' | 'intensity' | 'periodMs' | 'onPort'> {
+  const thread = proxyThread(plan, number, port)
+  return {
+    threads: [thread],
+    channels: [{ name: CAPTURE_PORT, between: ['main', thread.name] }],
+    onPort: (_name, capturePort) => onCapturePort(capturePort),
+    strategy: 'one-for-one',
+    intensity: 5,
+    periodMs: 30_000,
+  }
+}
+
+const proxyThread = (plan: Plan, number: number, port: number): HostedThread => ({
+  name: `proxy-${number}`,
+  entry: new URL('./proxy.thread.js', import.meta.url),
+  data: last => {
+    const had = last?.['port']
+    return { plan, port: typeof had === 'number' ? had : port } satisfies ProxyThreadData
+  },
+  startMs: START_MS,
+  drainMs: 15_000,
+})

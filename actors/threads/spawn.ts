@@ -124,7 +124,10 @@ function startInline({ entry, name, clock, log }: StartThreadOptions): RunningTh
   const kill = async (how: ThreadExit) => {
     cut()
     const [made] = await Promise.allSettled([running])
-    if (made.status === 'fulfilled') await made.value.stop(INLINE_KILL_MS)
+    if (made.status === 'fulfilled') {
+      made.value.cut()
+      await made.value.system.stop(INLINE_KILL_MS)
+    }
     exit(how)
   }
   return {
