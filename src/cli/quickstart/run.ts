@@ -49,7 +49,7 @@ export async function quickstart(options: QuickstartOptions, signal: AbortSignal
   const log = createLogger({ level: options.logLevel })
   const downloadedBytes = (await install(options.harness, plan, clock, say, signal)) + installedBytes()
   const startedAt = performance.now()
-  const service = await startService(plan, { clock, threads: 'real', log })
+  const service = await startService(plan, { clock, threads: 'real', log, logLevel: options.logLevel })
   const http = createHttpClient({ connections: 8 })
   const progress = createProgress(process.stderr, process.stderr.isTTY === true && !options.json)
   try {
