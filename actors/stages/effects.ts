@@ -15,6 +15,7 @@ import type { PostrunOutcome } from '../protocol/outcomes.js'
 import type { SessionMessage } from '../protocol/session.js'
 import type { StagesReport } from '../protocol/stages.js'
 import type { ActorContext } from '../system/behavior.js'
+import { settledWithin } from '../system/clock.js'
 import type { Interpreter } from '../system/machine.js'
 import type { ActorRef } from '../system/ref.js'
 import type { StagesEffect, StagesInput } from './state.js'
@@ -41,7 +42,7 @@ interface Running {
 
 export interface StagesInterpreter {
   readonly interpret: Interpreter<StagesInput, StagesEffect>
-  /** Ends the threads and tears down every runtime that POSTRUN has not. */
+  /** Cancels what runs, ends the threads and tears down every runtime that POSTRUN has not. */
   close(): Promise<void>
 }
 
@@ -93,6 +94,14 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
     owned.delete(runtime.sessionDir)
     teardowns.add(ending)
     return ending
+  }
+
+  /** Tasks with what follows them; a stop waits for these too. */
+  const underWay = new Set<Promise<unknown>>()
+  const followed = <R>(work: Promise<R>): Promise<R> => {
+    const kept = work.finally(() => underWay.delete(kept))
+    underWay.add(kept)
+    return kept
   }
 
   const crash = (pool: PoolName, sessionId: SessionId, cause: unknown): ErrorData => {
@@ -170,27 +179,33 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
       case 'run-init-task': {
         const { sessionId, job } = effect
         return defer(() =>
-          runInit(
-            sessionId,
-            start('init', sessionId, null, report => pools.init.run(job, report), null),
+          followed(
+            runInit(
+              sessionId,
+              start('init', sessionId, null, report => pools.init.run(job, report), null),
+            ),
           ),
         )
       }
       case 'run-run-task': {
         const { sessionId, job, session } = effect
         return defer(() =>
-          runRun(
-            sessionId,
-            start('running', sessionId, job.runtime, report => pools.running.run(job, report), session),
+          followed(
+            runRun(
+              sessionId,
+              start('running', sessionId, job.runtime, report => pools.running.run(job, report), session),
+            ),
           ),
         )
       }
       case 'run-postrun-task': {
         const { sessionId, job, session } = effect
         return defer(() =>
-          runPostrun(
-            sessionId,
-            start('postrun', sessionId, job.runtime, report => pools.postrun.run(job, report), session),
+          followed(
+            runPostrun(
+              sessionId,
+              start('postrun', sessionId, job.runtime, report => pools.postrun.run(job, report), session),
+            ),
           ),
         )
       }
@@ -217,7 +232,11 @@ export function stagesEffects(deps: StagesDeps, context: ActorContext<StagesInpu
   return {
     interpret,
     async close() {
+      for (const { run } of running.values()) run.cancel()
+      await settledWithin(clock, stopMs, Promise.allSettled(underWay))
       await Promise.all([pools.init.close(), pools.running.close(), pools.postrun.close()])
+      // Threads that were ended reject their tasks; what these had made is known only then.
+      await Promise.allSettled(underWay)
       for (const runtime of owned.values()) void teardown(runtime, runtime.sessionId as SessionId)
       await Promise.all(teardowns)
     },

@@ -25,8 +25,9 @@ function stateHome(t: Test): string {
   return folder
 }
 
+/** `env -u`: the test runner would otherwise load itself into every Node process below, the CLIs included. */
 function start(folder: string, argv: readonly string[], stdout: 'pipe' | 'ignore' = 'pipe'): ChildProcess {
-  return spawn(argv[0] ?? '', argv.slice(1), {
+  return spawn('/usr/bin/env', ['-u', 'NODE_OPTIONS', ...argv], {
     cwd: projectRoot,
     env: { ...process.env, XDG_STATE_HOME: folder },
     stdio: ['ignore', stdout, 'pipe'],
@@ -90,7 +91,7 @@ t.test(
 )
 
 t.test('--drift breaks prefixes, and the causes are named', { timeout: LIMIT_MS }, async t => {
-  const { code, rows } = await quickstart(t, '--drift', '--samples', '2', '--seed', '8')
+  const { code, rows } = await quickstart(t, '--drift', '--samples', '1')
   t.equal(code, 0)
   t.ok(sum(rows.map(row => row.joins.rewritten ?? 0)) > 0)
   t.ok(sum(rows.map(row => row.breaks.arguments_reserialised ?? 0)) > 0)
@@ -98,7 +99,7 @@ t.test('--drift breaks prefixes, and the causes are named', { timeout: LIMIT_MS 
 })
 
 t.test("--kill ends the proxy's thread in mid-run: no recorded token is lost", { timeout: LIMIT_MS }, async t => {
-  const { rows } = await quickstart(t, '--kill')
+  const { rows } = await quickstart(t, '--kill', '--samples', '2')
   t.equal(rows.length, 4)
   t.ok(rows.every(row => isAccounted(row) && row.lost === 0))
   t.ok(
