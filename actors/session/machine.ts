@@ -237,7 +237,7 @@ function requestPostrun(before: SessionState, ledger: SessionLedger): SessionSte
       timedOut: verdict?.kind === 'timeout',
       cancelled: state.cancelled,
       truncated: state.truncated,
-      evaluate: mayEvaluate(before),
+      evaluate: mayEvaluate(state),
     },
   })
 }

@@ -275,15 +275,17 @@ t.test('a harness that exits badly is ERROR, harness, and still evaluated', t =>
   t.end()
 })
 
-t.test('a harness that gave up on a broken engine is infrastructure, and the failures are told', t => {
+t.test('a harness that gave up on a broken engine is infrastructure: not graded, and the failures are told', t => {
   const rest = ['postrunStarted', 'postrunFinished'] as const
-  const { result } = play([
+  const { result, of } = play([
     ...wayTo.running,
     'runFailed',
     'closed',
     { ...say.ledger, ledger: failedCall(500) },
     ...rest,
   ])
+  // No reward: a group's mean must not count what the policy had no part in.
+  t.match(of('request-postrun'), [{ job: { evaluate: false } }])
   t.match(result, {
     failureClass: 'infrastructure',
     metadata: {
