@@ -35,8 +35,10 @@ await build()
 process.exit(await run(process.execPath, COMMANDS[command]))
 
 async function install() {
-  const lock = readFileSync(join(root, 'package-lock.json'))
-  const wanted = createHash('sha256').update(lock).digest('hex')
+  const wanted = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .update(readFileSync(join(root, '.taprc')))
+    .digest('hex')
   const marker = join(root, 'node_modules/.sextant-installed.json')
   if (existsSync(marker) && JSON.parse(readFileSync(marker, 'utf8')).lock === wanted) return
   const cache = process.env.npm_config_cache ?? join(homedir(), '.npm')
@@ -45,6 +47,9 @@ async function install() {
   process.stderr.write('installing npm packages (once) ...\n')
   const code = await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'])
   if (code !== 0) fail(`npm ci failed with exit code ${code}`, code)
+  // Without it tap loads the plugins that .taprc leaves out, TypeScript's loader among them, into every test and its children.
+  const tap = join(root, 'node_modules/tap/dist/esm/run.mjs')
+  if ((await run(process.execPath, [tap, 'build'])) !== 0) fail('tap build failed')
   const report = {
     lock: wanted,
     downloadedBytes: Math.max(0, sizeOf(join(cache, '_cacache')) - before),
