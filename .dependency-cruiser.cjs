@@ -51,7 +51,7 @@ module.exports = {
       comment:
         'an actor imports system, protocol, pools for stages, the port link and itself; tree, service, index and thread entries import every actor',
       severity: 'error',
-      from: { path: '^actors/(session|proxy|merge|stages|rollout|callback|control|reaper)/' },
+      from: { path: '^actors/(session|proxy|merge|stages|rollout|callback|control|reaper|inference)/' },
       to: { path: '^actors/(?!system/|protocol/|threads/port-link\\.ts|$1/|pools/)' },
     },
     {

@@ -1,8 +1,11 @@
 // What the control API asks of the service, answered by asking the actors.
 
-import type { ControlPorts, NodeInfo } from '../src/api/ports.js'
+import type { ControlPorts, NodeInfo, PauseHeld } from '../src/api/ports.js'
 import type { Plan } from '../src/config/plan.js'
-import { errorData } from '../src/domain/errors.js'
+import type { Clock } from '../src/domain/clock.js'
+import { errorData, RolloutError } from '../src/domain/errors.js'
+import type { InferenceStatus } from '../src/domain/inference.js'
+import type { InferenceMessage, InferenceReply } from './protocol/inference.js'
 import type { RolloutMessage } from './protocol/rollout.js'
 import type { StagesMessage } from './protocol/stages.js'
 import type { ActorRef } from './system/ref.js'
@@ -13,6 +16,8 @@ export interface PortsInput {
   readonly plan: Plan
   readonly rollout: ActorRef<RolloutMessage>
   readonly stages: ActorRef<StagesMessage>
+  readonly inference: ActorRef<InferenceMessage>
+  readonly clock: Clock
   readonly gatewayUrl: string
   readonly isDraining: () => boolean
 }
@@ -20,8 +25,11 @@ export interface PortsInput {
 const ASK_MS = 5_000
 /** Over what the stages of one session may take to let go. */
 const CANCEL_MARGIN_MS = 60_000
+/** Proxies that answer nothing are asked for this long, twice. */
+const PAUSE_MARGIN_MS = 15_000
 
-export function controlPorts({ system, plan, rollout, stages, gatewayUrl, isDraining }: PortsInput): ControlPorts {
+export function controlPorts(input: PortsInput): ControlPorts {
+  const { system, plan, rollout, stages, inference, clock, gatewayUrl, isDraining } = input
   const task: ControlPorts['task'] = async (taskId, generation) => {
     const reply = await system.ask(rollout, { type: 'task-requested', taskId, generation }, ASK_MS)
     return reply.type === 'task-found' ? reply.task : null
@@ -54,6 +62,18 @@ export function controlPorts({ system, plan, rollout, stages, gatewayUrl, isDrai
         throw cause
       }
     },
+    async inference() {
+      const reply = await system.ask(inference, { type: 'inference-described' }, PAUSE_MARGIN_MS)
+      if (reply.type === 'inference-refused') throw new RolloutError('INTERNAL_BUG', 'a question was refused')
+      return reply
+    },
+    async pause(asked) {
+      const question = { type: 'pause-requested', ...asked, atMs: clock.now() } as const
+      return pauseReply(await system.ask(inference, question, asked.timeoutMs + PAUSE_MARGIN_MS))
+    },
+    async resume(asked) {
+      return pauseReply(await system.ask(inference, { type: 'resume-requested', ...asked }, PAUSE_MARGIN_MS))
+    },
     list: () => system.ask(rollout, { type: 'tasks-requested' }, ASK_MS),
     node: async () => ({
       nodeId: plan.nodeId,
@@ -64,3 +84,6 @@ export function controlPorts({ system, plan, rollout, stages, gatewayUrl, isDrai
     }),
   }
 }
+
+const pauseReply = (reply: InferenceReply): InferenceStatus | PauseHeld =>
+  reply.type === 'inference-refused' ? { heldBy: reply.owner } : reply

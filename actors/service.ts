@@ -4,6 +4,7 @@
 import { sessionResultJson } from '../src/api/encode.js'
 import type { TaskPlugins } from '../src/api/plugins.js'
 import { builders } from '../src/builders/registry.js'
+import { inferenceFile } from '../src/config/inference-file.js'
 import type { Plan } from '../src/config/plan.js'
 import {
   claimSessionsFolder,
@@ -13,6 +14,7 @@ import {
   writeEndpoint,
 } from '../src/config/state-dir.js'
 import { type ErrorData, errorData, errorFromData, RolloutError } from '../src/domain/errors.js'
+import { gateOf } from '../src/domain/inference.js'
 import { evaluators } from '../src/evaluators/registry.js'
 import { harnesses } from '../src/harnesses/registry.js'
 import { createHttpClient } from '../src/http/client.js'
@@ -22,10 +24,12 @@ import { runtimePlugins } from '../src/runtimes/registry.js'
 import { callbackProps } from './callback/actor.js'
 import { controlProps } from './control/actor.js'
 import { createSystem, type System } from './index.js'
+import { inferenceProps } from './inference/actor.js'
 import { openStagePools } from './pools/stage-pools.js'
 import { runtimeDepsOf } from './pools/task.js'
 import type { CallbackMessage } from './protocol/callback.js'
 import type { ControlMessage } from './protocol/control.js'
+import type { ProxyMessage } from './protocol/proxy.js'
 import type { RolloutMessage } from './protocol/rollout.js'
 import { reaperProps } from './reaper/actor.js'
 import { rolloutProps } from './rollout/actor.js'
@@ -39,7 +43,7 @@ import { realClock } from './system/clock.js'
 import type { SystemInspection } from './system/inspect.js'
 import type { Address } from './system/ref.js'
 import { pairThreads } from './threads/pair.js'
-import { START_MS } from './threads/pair-names.js'
+import { proxyAddress, START_MS } from './threads/pair-names.js'
 
 export interface ServiceOptions {
   /** Default: real time. */
@@ -137,15 +141,20 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
   const callbackRef = system.refOf<CallbackMessage>({ system: MAIN, path: '/callback/' })
 
   const sessions = sessionStarter({ plan, clock, sessionsDir, system, stopMs: STAGE_STOP_MS })
+  const memory = inferenceFile(sessionsDir)
   let gatewayPort = 0
   for (let number = 1; number <= plan.gateway.proxies; number += 1) {
     const port = plan.gateway.port === 0 ? 0 : plan.gateway.port + number - 1
     const { replies } = await system.startThreads(`pair-${number}`, {
-      ...pairThreads(plan, number, port),
+      ...pairThreads(plan, number, port, () => gateOf(memory.read())),
       onRestarted: names => sessions.pairRestarted(number, names),
     })
     if (number === 1) gatewayPort = Number(replies['proxy-1']?.['port'] ?? 0)
   }
+  const proxies = Array.from({ length: plan.gateway.proxies }, (_, index) =>
+    system.refOf<ProxyMessage>(proxyAddress(index + 1)),
+  )
+  const inference = system.spawn(inferenceProps({ proxies, memory }, mailbox), 'inference')
   const gatewayUrl = plan.gateway.publicUrl ?? `http://${plan.gateway.host}:${gatewayPort}`
 
   const stages = system.spawn(
@@ -216,7 +225,16 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
       plan,
       plugins: taskPlugins(plan),
       auth: { token, openRoutes: plan.security.openRoutes },
-      ports: controlPorts({ system, plan, rollout, stages, gatewayUrl, isDraining: () => isDraining }),
+      ports: controlPorts({
+        system,
+        plan,
+        rollout,
+        stages,
+        inference,
+        clock,
+        gatewayUrl,
+        isDraining: () => isDraining,
+      }),
       encode: sessionResultJson,
     }),
     'control',

@@ -37,6 +37,16 @@ export const TREE = [
     why: 'serves the model API and keeps what was captured; a proxy restarts alone, a dead merge takes its proxy with it',
   },
   {
+    name: 'inference',
+    where: 'main',
+    strategy: 'one-for-one',
+    restart: 'permanent',
+    intensity: 5,
+    periodMs: 60_000,
+    shutdownMs: 5_000,
+    why: 'pauses and resumes the model calls of all proxies together',
+  },
+  {
     name: 'stages',
     where: 'main, with three pools of threads',
     strategy: 'one-for-one',

@@ -1,6 +1,7 @@
 // What may be said to the proxy actor of a pair, which serves the model routes on its own port.
 
 import type { SessionId } from '../../src/domain/ids.js'
+import type { GateState } from '../../src/domain/inference.js'
 import type { SamplingSpec, TaskLimits } from '../../src/domain/task.js'
 import type { SideCallRule } from '../../src/harnesses/base.js'
 import type { ActorRef } from '../system/ref.js'
@@ -35,6 +36,14 @@ export type ProxyMessage =
     }
   /** The key is unknown from now on. */
   | { readonly type: 'forget-session'; readonly sessionId: SessionId }
+  /** From main: new calls wait or go on. With `awaitDrain` answered when no call is at an engine any more, or the gate opened again. */
+  | {
+      readonly type: 'gate-set-requested'
+      readonly gate: GateState
+      readonly awaitDrain: boolean
+      readonly replyTo: ActorRef<GateDescription>
+    }
+  | { readonly type: 'gate-described'; readonly replyTo: ActorRef<GateDescription> }
   | { readonly type: 'proxy-described'; readonly replyTo: ActorRef<ProxyDescription> }
 
 export interface SessionPutReply {
@@ -47,6 +56,14 @@ export interface SessionClosed {
   readonly type: 'session-closed'
   readonly calls: number
   readonly aborted: number
+}
+
+export interface GateDescription {
+  readonly type: 'gate-description'
+  readonly isClosed: boolean
+  /** Calls at an engine, each counted until its record is safe. */
+  readonly inflight: number
+  readonly waiting: number
 }
 
 export interface ProxyDescription {

@@ -49,6 +49,9 @@ export type SessionMessage =
   | { readonly type: 'completion-recorded'; readonly calls: number; readonly sampledTokens: number }
   /** From proxy: a limit of the task ended the session. */
   | { readonly type: 'limit-reached'; readonly limit: string }
+  /** From proxy: a call of the session waits for the end of a pause, so its budgets stand still; then: none waits any more. */
+  | { readonly type: 'calls-held'; readonly atMs: number }
+  | { readonly type: 'calls-released'; readonly atMs: number }
   /** From the host of pair-k: a thread of the pair was restarted (`proxy`: the session registers again; `merge`: its records are gone). */
   | { readonly type: 'pair-restarted'; readonly part: 'proxy' | 'merge' }
   | { readonly type: 'session-described'; readonly replyTo: ActorRef<SessionDescription> }

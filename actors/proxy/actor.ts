@@ -1,17 +1,23 @@
 // The proxy actor of a pair: its machine, its effects on the gateway, and the end of the gateway when it stops or restarts.
 
 import { errorData } from '../../src/domain/errors.js'
+import { OPEN } from '../../src/domain/inference.js'
 import type { ProxyMessage } from '../protocol/proxy.js'
 import type { ActorProps } from '../system/behavior.js'
 import { type GatewayHolder, type ProxyOptions, proxyInterpreter } from './effects.js'
 import { type ProxyEffect, type ProxyInput, type ProxyState, proxyMachine } from './machine.js'
+import { PauseGate } from './pause-gate.js'
 
 /** Running answers get this long to notice that their calls were cancelled. */
 const CLOSE_GRACE_MS = 1_000
 
 export function proxyProps(options: ProxyOptions): ActorProps<ProxyMessage, ProxyInput, ProxyState, ProxyEffect> {
   // Outlives restarts of the actor: the next life takes the port of the last.
-  const holder: GatewayHolder = { port: options.port, opening: null }
+  const holder: GatewayHolder = {
+    port: options.port,
+    opening: null,
+    gate: new PauseGate(options.gate ?? OPEN),
+  }
   return {
     behavior: () => ({
       machine: proxyMachine,

@@ -33,6 +33,8 @@ export interface CapturedCall {
   readonly startedAtMs: number
   readonly finishedAtMs: number
   readonly firstTokenAtMs: number | null
+  /** Names of the weights by the service's own account, when the call was sent and when its answer was there. */
+  readonly gateVersions: { readonly start: string | null; readonly end: string | null }
   readonly losses: readonly Loss[]
   readonly rulesApplied: readonly string[]
 }
@@ -61,8 +63,7 @@ export function completionRecord(call: CapturedCall): CompletionRecord {
     sampling: call.sampling,
     generationPromptLength: call.template.generationPromptLength,
     endTokenId: call.template.endTokenId,
-    policyVersionStart: answer.weightVersion,
-    policyVersionEnd: answer.weightVersion,
+    ...policyVersions(call),
     replica: call.replica,
     retryCount: call.retryCount,
     sideRule: call.sideRule,
@@ -75,6 +76,19 @@ export function completionRecord(call: CapturedCall): CompletionRecord {
     originalRequest: call.originalRequest,
     losses: call.losses,
     rulesApplied: call.rulesApplied,
+  }
+}
+
+/** The engine's own word stands above ours. Where it tells only the last version, ours tells whether that has changed meanwhile. */
+function policyVersions({
+  answer: { weightVersion, weightSpans },
+  gateVersions: { start, end },
+}: CapturedCall): Pick<CompletionRecord, 'policyVersionStart' | 'policyVersionEnd' | 'policySpans'> {
+  const first = weightSpans?.[0]?.version
+  return {
+    policyVersionStart: first ?? (weightVersion !== null && start === end ? weightVersion : start),
+    policyVersionEnd: weightSpans?.at(-1)?.version ?? weightVersion ?? end,
+    ...(weightSpans && weightSpans.length > 0 && { policySpans: weightSpans }),
   }
 }
 

@@ -1,8 +1,9 @@
 // Carries out the proxy machine's effects on its gateway. The gateway outlives scopes; the actor's signals close it.
 
-import { defer, EMPTY, from, map, type Observable } from 'rxjs'
+import { defer, EMPTY, from, map, mergeMap, type Observable } from 'rxjs'
 import type { Plan } from '../../src/config/plan.js'
 import { RolloutError } from '../../src/domain/errors.js'
+import type { GateState } from '../../src/domain/inference.js'
 import { unreachable } from '../../src/domain/unreachable.js'
 import { EVENTS } from '../../src/observability/events.js'
 import type { ActorContext } from '../system/behavior.js'
@@ -10,6 +11,7 @@ import type { Interpreter } from '../system/machine.js'
 import type { CaptureSender } from '../threads/port-link.js'
 import { type Gateway, openGateway } from './gateway.js'
 import type { ProxyEffect, ProxyInput } from './machine.js'
+import type { PauseGate } from './pause-gate.js'
 
 export interface ProxyOptions {
   readonly plan: Plan
@@ -17,6 +19,8 @@ export interface ProxyOptions {
   readonly port: number
   /** Link to merge-k. Closed with the thread, not with the actor. */
   readonly sender: CaptureSender
+  /** Whether calls may pass at start. Default: they may. */
+  readonly gate?: GateState
 }
 
 /** The gateway of one life of the actor. */
@@ -24,6 +28,7 @@ export interface GatewayHolder {
   /** Port of the life before, or the configured one. */
   port: number
   opening: Promise<Gateway> | null
+  readonly gate: PauseGate
 }
 
 export function proxyInterpreter(
@@ -46,7 +51,7 @@ export function proxyInterpreter(
       case 'open-gateway':
         return defer(async (): Promise<ProxyInput> => {
           const { clock, log } = context
-          holder.opening = openGateway({ ...options, port: holder.port, clock, log })
+          holder.opening = openGateway({ ...options, port: holder.port, gate: holder.gate, clock, log })
           gateway = await holder.opening
           holder.port = gateway.port
           log.info(EVENTS.gatewayListen, { port: gateway.port })
@@ -68,6 +73,14 @@ export function proxyInterpreter(
         })
       case 'forget-session':
         return doing(() => opened().forget(effect.sessionId))
+      case 'set-gate':
+        return defer(async () => {
+          holder.gate.set(effect.gate)
+          if (effect.awaitDrain) await holder.gate.drained()
+          effect.replyTo.tell({ type: 'gate-description', ...holder.gate.counts })
+        }).pipe(mergeMap(() => EMPTY))
+      case 'describe-gate':
+        return doing(() => effect.replyTo.tell({ type: 'gate-description', ...holder.gate.counts }))
       case 'describe':
         return doing(() => {
           const { port } = opened()

@@ -11,6 +11,7 @@ import type { ActorClock, Logger } from '../system/behavior.js'
 import type { CaptureSender } from '../threads/port-link.js'
 import { serveExchange } from './exchange.js'
 import { upstreamTargets } from './models.js'
+import type { PauseGate } from './pause-gate.js'
 import type { ProxyServices } from './services.js'
 import { SessionBook } from './sessions.js'
 import { tokenFacts } from './token-facts.js'
@@ -20,6 +21,7 @@ export interface GatewayOptions {
   /** 0 = any free port. */
   readonly port: number
   readonly sender: CaptureSender
+  readonly gate: PauseGate
   readonly clock: ActorClock
   readonly log: Logger
 }
@@ -36,7 +38,7 @@ export interface Gateway {
 }
 
 /** Rejects with Node's own error when the port cannot be had. */
-export async function openGateway({ plan, port, sender, clock, log }: GatewayOptions): Promise<Gateway> {
+export async function openGateway({ plan, port, sender, gate, clock, log }: GatewayOptions): Promise<Gateway> {
   const targets = upstreamTargets(plan)
   const connections = Math.max(16, ...plan.upstreams.map(upstream => upstream.concurrency))
   const client = createHttpClient({ connections })
@@ -50,6 +52,7 @@ export async function openGateway({ plan, port, sender, clock, log }: GatewayOpt
     log,
     facts: tokenFacts(client, () => clock.now()),
     sessions,
+    gate,
     // 48 random bits: unique within a session by far.
     newCompletionId: () => `msg_${randomBytes(6).toString('hex')}` as CompletionId,
   }

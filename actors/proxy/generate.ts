@@ -8,6 +8,7 @@ import { RolloutError } from '../../src/domain/errors.js'
 import type { CompletionId } from '../../src/domain/ids.js'
 import type { AnswerWriter } from '../../src/http/answer.js'
 import type { UpstreamAnswer } from '../../src/upstreams/base.js'
+import { admitted } from './admission.js'
 import { type CallOutcome, callUpstream } from './call-upstream.js'
 import { completionRecord, usageOfAnswer } from './capture.js'
 import { frameReport } from './frame-report.js'
@@ -44,7 +45,6 @@ export async function generate(services: ProxyServices, call: ModelCall): Promis
   const { signal } = running.abort
   const reply = replyTo(answer, dialect, route, decoded)
   const report = frameReport(services, entry, call)
-  const releases: Release[] = []
   try {
     await firstAttemptGone(entry, running, call)
     const limit = reachedLimit(entry)
@@ -55,12 +55,20 @@ export async function generate(services: ProxyServices, call: ModelCall): Promis
       return
     }
     const prepared = await prepareCall(services, entry, dialect, head, decoded)
-    releases.push(...(await admitted(services, entry, prepared, signal)))
-    signal.throwIfAborted()
+    const leave = await admitted(services, entry, prepared.model.upstream, {
+      signal,
+      onHold: waiting => reply.stream?.keepAlive(services.clock, waiting),
+    })
     const counts = prepared.sideRule === null
-    if (counts) entry.turns += 1
-    const isRecorded = await ask(services, call, prepared, reply, report)
-    if (counts && !isRecorded) entry.turns -= 1
+    let isRecorded = false
+    try {
+      signal.throwIfAborted()
+      if (counts) entry.turns += 1
+      isRecorded = await ask(services, call, prepared, reply, report, leave)
+    } finally {
+      if (counts && !isRecorded) entry.turns -= 1
+      leave()
+    }
   } catch (cause) {
     if (signal.aborted) {
       await cancelled(reply, call)
@@ -76,18 +84,21 @@ export async function generate(services: ProxyServices, call: ModelCall): Promis
     await reply.fail(refusalOf(cause))
     if (!(cause instanceof RolloutError)) throw cause
   } finally {
-    for (const release of releases) release()
     await report.settled()
   }
 }
 
-/** Asks until there is an answer or no more to try, and delivers it. True when a record was made. */
+/**
+ * Asks until there is an answer or no more to try, and delivers it. True when a record was made. `admission`: the right of the first
+ * attempt; it is given back as soon as the record is safe, so that a slow harness holds up no pause.
+ */
 async function ask(
   services: ProxyServices,
   call: ModelCall,
   prepared: PreparedCall,
   reply: Reply,
   report: ReturnType<typeof frameReport>,
+  admission: Release,
 ): Promise<boolean> {
   const { signal } = call.running.abort
   const identity: EventIdentity = {
@@ -99,6 +110,12 @@ async function ask(
   const template = services.facts.template(prepared.model.upstream, prepared.request, prepared.model.model)
   const waiting = new AbortController()
   const keepAlive = reply.stream?.keepAlive(services.clock, waiting.signal)
+  let leave = admission
+  /** A further attempt waits like a first one: the engine may be paused, or busy with others. */
+  const again = async () => {
+    leave()
+    leave = await admitted(services, call.entry, prepared.model.upstream, { signal, onHold: () => undefined })
+  }
   try {
     let replica = 0
     for (let regenerations = 0; ; ) {
@@ -107,6 +124,7 @@ async function ask(
         throw new RolloutError('UPSTREAM_UNREACHABLE', `upstream ${prepared.model.upstream.plan.id} has no url`)
       }
       report.started()
+      const policyVersion = services.gate.policyVersion
       const outcome: CallOutcome = await callUpstream({
         client: services.client,
         profile: prepared.model.upstream.profile,
@@ -127,6 +145,7 @@ async function ask(
         report.failed(outcome.error.status, outcome.error.message, outcome.abortedTokens)
         if (outcome.isUnsent && replica + 1 < prepared.urls.length) {
           replica += 1
+          await again()
           continue
         }
         await reply.fail(refusalOfUpstream(outcome.error, call.dialect))
@@ -138,6 +157,7 @@ async function ask(
         report.failed(503, `the inference server ${what}`, usageOfAnswer(answer).completionTokens)
         if (answer.finish === 'abort' && !events.isVisible && regenerations < MAX_REGENERATIONS) {
           regenerations += 1
+          await again()
           continue
         }
         await reply.fail({ status: 503, message: `the inference server ${what}`, headers: { 'retry-after': '2' } })
@@ -160,11 +180,13 @@ async function ask(
         template: await template,
         answer,
         response,
+        gateVersions: { start: policyVersion, end: services.gate.policyVersion },
         startedAtMs: call.startedAtMs,
         finishedAtMs: services.clock.now(),
         firstTokenAtMs: outcome.firstTokenAtMs,
       })
       const refusal = await report.captured(record)
+      leave()
       if (refusal !== null) {
         await reply.fail(refusal)
         return false
@@ -185,6 +207,7 @@ async function ask(
       return true
     }
   } finally {
+    leave()
     waiting.abort()
     await keepAlive
   }
@@ -198,39 +221,6 @@ async function firstAttemptGone(entry: SessionEntry, running: RunningCall, call:
     other => other !== running && other.bodyHash === running.bodyHash && other.isClientGone,
   )
   for (const other of gone) await other.done
-}
-
-/** Right to call, of the session first, then of the upstream. Throws DIALECT_RATE_LIMITED at the deadline. */
-async function admitted(
-  { plan, clock }: ProxyServices,
-  entry: SessionEntry,
-  { model }: PreparedCall,
-  signal: AbortSignal,
-): Promise<readonly Release[]> {
-  const waiting = new AbortController()
-  const onAbort = () => waiting.abort(signal.reason)
-  if (signal.aborted) onAbort()
-  signal.addEventListener('abort', onAbort, { once: true })
-  const deadline = new AbortController()
-  clock.sleep(plan.limits.admissionTimeoutMs, deadline.signal).then(
-    () =>
-      waiting.abort(
-        new RolloutError('DIALECT_RATE_LIMITED', `no slot came free within ${plan.limits.admissionTimeoutMs} ms`),
-      ),
-    () => {},
-  )
-  const releases: Release[] = []
-  try {
-    releases.push(await entry.slots.acquire(waiting.signal))
-    releases.push(await model.upstream.slots.acquire(waiting.signal))
-    return releases
-  } catch (cause) {
-    for (const release of releases) release()
-    throw cause
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-    deadline.abort()
-  }
 }
 
 /** The end of a call that was cancelled: a harness that is still there learns that its session is over, or that the proxy stops. */

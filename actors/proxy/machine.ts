@@ -2,8 +2,16 @@
 // inside an HTTP exchange is no message; sessions themselves live in the gateway, which the effects speak to.
 
 import type { SessionId } from '../../src/domain/ids.js'
+import type { GateState } from '../../src/domain/inference.js'
 import { unreachable } from '../../src/domain/unreachable.js'
-import type { ProxyDescription, ProxyMessage, ProxySession, SessionClosed, SessionPutReply } from '../protocol/proxy.js'
+import type {
+  GateDescription,
+  ProxyDescription,
+  ProxyMessage,
+  ProxySession,
+  SessionClosed,
+  SessionPutReply,
+} from '../protocol/proxy.js'
 import type { Machine, Step } from '../system/machine.js'
 import type { ActorRef } from '../system/ref.js'
 
@@ -37,6 +45,13 @@ export type ProxyEffect =
       readonly aborted: number
     }
   | { readonly type: 'forget-session'; readonly sessionId: SessionId }
+  | {
+      readonly type: 'set-gate'
+      readonly gate: GateState
+      readonly awaitDrain: boolean
+      readonly replyTo: ActorRef<GateDescription>
+    }
+  | { readonly type: 'describe-gate'; readonly replyTo: ActorRef<GateDescription> }
   | { readonly type: 'describe'; readonly replyTo: ActorRef<ProxyDescription> }
 
 /** Messages that need the gateway while it is not open yet. Bounded by the mailbox's capacity: they came through it at start. */
@@ -97,6 +112,12 @@ function listening(state: Listening, message: Exclude<ProxyInput, { type: 'gatew
     }
     case 'forget-session':
       return { state, effects: [{ type: 'forget-session', sessionId: message.sessionId }] }
+    case 'gate-set-requested': {
+      const { gate, awaitDrain, replyTo } = message
+      return { state, effects: [{ type: 'set-gate', gate, awaitDrain, replyTo }] }
+    }
+    case 'gate-described':
+      return { state, effects: [{ type: 'describe-gate', replyTo: message.replyTo }] }
     case 'proxy-described':
       return { state, effects: [{ type: 'describe', replyTo: message.replyTo }] }
     case 'gateway-listening':

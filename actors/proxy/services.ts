@@ -7,6 +7,7 @@ import type { HttpClient } from '../../src/http/client.js'
 import type { Logger } from '../system/behavior.js'
 import type { CaptureSender } from '../threads/port-link.js'
 import type { UpstreamTarget } from './models.js'
+import type { PauseGate } from './pause-gate.js'
 import type { SessionBook } from './sessions.js'
 import type { TokenFacts } from './token-facts.js'
 
@@ -19,5 +20,6 @@ export interface ProxyServices {
   readonly log: Logger
   readonly facts: TokenFacts
   readonly sessions: SessionBook
+  readonly gate: PauseGate
   readonly newCompletionId: () => CompletionId
 }

@@ -42,6 +42,8 @@ export class SessionEntry {
   aborted = 0
   mainHasTools = false
   isLimitTold = false
+  /** Calls that wait at the pause gate. While there is one, the session's budget stands still. */
+  #held = 0
 
   constructor(session: ProxySession, inflight: number, maxWaiting: number) {
     this.session = session
@@ -49,6 +51,16 @@ export class SessionEntry {
     this.nextSequence = session.firstSequence
     // After a restart the calls before it are known by number only.
     this.turns = session.turnsBefore
+  }
+
+  hold(atMs: number): void {
+    this.#held += 1
+    if (this.#held === 1) this.session.session.tell({ type: 'calls-held', atMs })
+  }
+
+  unhold(atMs: number): void {
+    this.#held -= 1
+    if (this.#held === 0) this.session.session.tell({ type: 'calls-released', atMs })
   }
 
   cancelAll(reason: CallCancelled['reason']): void {

@@ -37,6 +37,8 @@ const PUT_RETRIES = 20
 const PUT_RETRY_MS = 500
 const CLOSE_DEADLINE_MS = 20_000
 const SEAL_DEADLINE_MS = 30_000
+/** A run is given this much over its budgets. */
+const NET_MS = 24 * 60 * 60_000
 
 /** `sk-` and 32 random bytes as 43 base64url characters. */
 export const newSessionKey = (): SessionKey => `sk-${randomBytes(32).toString('base64url')}` as SessionKey
@@ -113,8 +115,9 @@ export function sessionEffects(
               harnessInstallDir,
               gatewayUrl,
               sessionKey: key,
-              sessionBudgetMs,
-              agentBudgetMs,
+              // The machine keeps the budgets, since only it knows of time held at a pause; the task's own are a net far below.
+              sessionBudgetMs: sessionBudgetMs + NET_MS,
+              agentBudgetMs: agentBudgetMs === null ? null : agentBudgetMs + NET_MS,
             },
           }),
         )

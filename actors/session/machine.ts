@@ -1,15 +1,16 @@
 // Life of one session as data: REGISTERED -> INITIALIZING -> READY -> RUNNING -> POST_RUN -> BUILDING -> EVALUATING -> end.
 // Pure. The scope is the phase, so a deadline dies with the phase that armed it. Every path out of a phase that made
 // something leads through POSTRUN, which tears it down; after `ended` nothing changes.
-// Budgets: the session's starts at INIT and does not run while the session waits in READY; the agent's starts at RUN.
+// Budgets: the session's starts at INIT and does not run while the session waits in READY; the agent's starts at RUN. Neither runs
+// while a call of the session waits at a pause.
 
 import type { SessionLedger } from '../../src/domain/completion.js'
 import type { SessionResult, SessionStatus } from '../../src/domain/session.js'
 import { unreachable } from '../../src/domain/unreachable.js'
 import type { Machine, Step } from '../system/machine.js'
+import { extension, holdAt, releaseAt } from './held.js'
 import { crashedResult, finalResult, resultWithoutPostrun } from './result.js'
 import {
-  type DeadlineName,
   initialState,
   type SessionEffect,
   type SessionInput,
@@ -92,10 +93,14 @@ function step(before: SessionState, message: SessionInput): SessionStep {
       return completionRecorded(state, message)
     case 'limit-reached':
       return state.phase === 'running' ? stopRun({ ...state, truncated: message.limit }) : stay(state)
+    case 'calls-held':
+      return stay({ ...state, held: holdAt(state.held, message.atMs) })
+    case 'calls-released':
+      return stay({ ...state, held: releaseAt(state.held, message.atMs) })
     case 'pair-restarted':
       return message.part === 'proxy' ? proxyRestarted(state) : mergeRestarted(state)
     case 'deadline-passed':
-      return deadlinePassed(state, message.deadline)
+      return deadlinePassed(state, message)
     case 'effect-failed':
       return stay(state)
     default:
@@ -304,10 +309,12 @@ function completionRecorded(state: SessionState, message: Input<'completion-reco
 }
 
 function proxyRestarted(state: SessionState): SessionStep {
+  // What waited there waits no more; those that come again are told anew.
+  const next = { ...state, held: releaseAt(state.held, state.times.latest) }
   const known = ['queued', 'initializing', 'ready', 'starting', 'running'].includes(state.phase)
-  if (!known) return stay(state)
+  if (!known) return stay(next)
   const registerAs = state.phase === 'starting' || state.phase === 'running' ? 'running' : 'registered'
-  return stay(state, register(state, registerAs))
+  return stay(next, register(next, registerAs))
 }
 
 function mergeRestarted(state: SessionState): SessionStep {
@@ -318,12 +325,14 @@ function mergeRestarted(state: SessionState): SessionStep {
   return state.phase === 'running' ? stopRun(next) : stay(next)
 }
 
-function deadlinePassed(state: SessionState, deadline: DeadlineName): SessionStep {
+function deadlinePassed(state: SessionState, { deadline, atMs }: Input<'deadline-passed'>): SessionStep {
   const { phase } = state
   if (deadline === 'init' && phase === 'initializing') {
     return stopInit(failed(state, { kind: 'timeout', source: 'session', stage: 'init' }))
   }
   if ((deadline === 'session' || deadline === 'agent') && phase === 'running') {
+    const { byMs, held } = extension(state.held, atMs)
+    if (byMs > 0) return stay({ ...state, held }, { type: 'arm-deadline', deadline, afterMs: byMs })
     return stopRun(failed(state, { kind: 'timeout', source: deadline, stage: state.runStage ?? 'setup' }))
   }
   if (deadline === 'postrun' && phase === 'postrun') {

@@ -8,6 +8,7 @@ import type { RuntimeHandle, TeardownReport } from '../../src/runtimes/base.js'
 import type { SessionDescription, SessionMessage } from '../protocol/session.js'
 import type { PostrunJob } from '../protocol/stages.js'
 import type { ActorRef } from '../system/ref.js'
+import { type Held, NOT_HELD } from './held.js'
 
 /** What is fixed for the life of the session. Plain data. */
 export interface SessionSetup {
@@ -73,6 +74,7 @@ export interface SessionState {
   readonly sampledTokens: number
   /** Number of the next call: over those of all that began, also of cut and failed ones. */
   readonly nextSequence: number
+  readonly held: Held
   /** Counts of what merge lost; null = nothing. */
   readonly lost: { readonly calls: number; readonly sampledTokens: number } | null
   readonly upstream: UpstreamFailures | null
@@ -165,6 +167,7 @@ export const initialState = (setup: SessionSetup): SessionState => ({
   calls: 0,
   sampledTokens: 0,
   nextSequence: 0,
+  held: NOT_HELD,
   lost: null,
   upstream: null,
   teardown: null,

@@ -2,6 +2,7 @@
 // pair. The link may be replaced while it lives; what waited on the old one ends with ACTOR_DEAD.
 
 import type { Plan } from '../../src/config/plan.js'
+import type { GateState } from '../../src/domain/inference.js'
 import { proxyProps } from '../proxy/actor.js'
 import { defineThread } from './entry.js'
 import { CAPTURE_PORT, PROXY_ACTOR, START_MS } from './pair-names.js'
@@ -11,15 +12,17 @@ export interface ProxyThreadData {
   readonly plan: Plan
   /** 0 = any free port; after a restart the one it had. */
   readonly port: number
+  /** A proxy that restarts in a pause starts paused. */
+  readonly gate: GateState
 }
 
 export type ProxyThreadReply = { readonly port: number }
 
 export const thread = defineThread<ProxyThreadData, ProxyThreadReply>({
-  async start(thread, { plan, port }) {
+  async start(thread, { plan, port, gate }) {
     const sender = replaceableSender(plan.limits)
     thread.onPort(CAPTURE_PORT, capturePort => sender.attach(capturePort))
-    const proxy = thread.system.spawn(proxyProps({ plan, port, sender }), PROXY_ACTOR)
+    const proxy = thread.system.spawn(proxyProps({ plan, port, sender, gate }), PROXY_ACTOR)
     const description = await thread.system.ask(proxy, { type: 'proxy-described' }, START_MS)
     return { port: description.port }
   },

@@ -123,6 +123,9 @@ function callJson(call: TraceCall): JsonObject {
     finish_reason: call.finish,
     policy_version_start: call.policyVersionStart,
     policy_version_end: call.policyVersionEnd,
+    ...(call.policySpans && {
+      policy_version_spans: call.policySpans.map(({ version, start, end }) => ({ version, start, end })),
+    }),
     replica: call.replica,
     prompt_tokens: call.promptTokens,
     cached_tokens: call.cachedTokens,

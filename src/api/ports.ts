@@ -3,6 +3,7 @@
 import type { Plan } from '../config/plan.js'
 import type { Clock } from '../domain/clock.js'
 import type { ErrorData } from '../domain/errors.js'
+import type { InferenceStatus, PauseMode } from '../domain/inference.js'
 import type { TaskRequest } from '../domain/task.js'
 import type { AuthSettings } from './auth.js'
 import type { EventHub } from './event-hub.js'
@@ -35,6 +36,11 @@ export interface NodeInfo {
   } | null
 }
 
+/** Another owner holds the pause. */
+export interface PauseHeld {
+  readonly heldBy: string
+}
+
 export interface ControlPorts {
   /** Any of these may reject with RolloutError ACTOR_*: the answer is then 503. */
   submit(request: TaskRequest): Promise<Submitted>
@@ -43,6 +49,20 @@ export interface ControlPorts {
   cancel(taskId: string, registerIfMissing: boolean): Promise<TaskSnapshot | null>
   list(): Promise<TaskOverview>
   node(): Promise<NodeInfo>
+  /** Calls of all proxies. */
+  inference(): Promise<InferenceStatus>
+  /** Answers when drained, or at the time-out: paused either way, unless it was ended meanwhile (`pause` null). */
+  pause(asked: {
+    readonly owner: string
+    readonly mode: PauseMode
+    readonly leaseMs: number
+    readonly timeoutMs: number
+  }): Promise<InferenceStatus | PauseHeld>
+  resume(asked: {
+    readonly owner: string
+    readonly force: boolean
+    readonly policyVersion: string | null
+  }): Promise<InferenceStatus | PauseHeld>
 }
 
 export interface ControlOptions {

@@ -10,6 +10,7 @@ import { fail, refuse, refuseQuery } from './answers.js'
 import { missingAssets } from './assets.js'
 import { effectiveRuntime } from './checks.js'
 import { streamEvents } from './event-stream.js'
+import { addInferenceRoutes } from './inference-routes.js'
 import { parseTask } from './parse-task.js'
 import type { ControlOptions, NodeInfo } from './ports.js'
 import { type TaskSnapshot, taskStatusJson } from './task-json.js'
@@ -84,6 +85,13 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
       nodes: { nodes: [nodeJson(node, options)] },
     }
   })
+
+  // A bare list: how a trainer's bridge finds the gateways that it pauses. Their admin routes are served here.
+  server.get('/nodes', async request => {
+    const controlUrl = options.plan.control.publicUrl ?? `${request.protocol}://${request.host}`
+    return [{ ...nodeJson(await ports.node(), options), gateway_url: controlUrl }]
+  })
+  addInferenceRoutes(server, options)
 
   server.get('/events', async (request, reply) => {
     const query = parsed(eventsQuery, request.query, reply)

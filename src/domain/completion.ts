@@ -21,6 +21,13 @@ export interface SamplingInForce {
   readonly seed: number | null
 }
 
+/** `[start, end)` in the sampled ids. */
+export interface PolicySpan {
+  readonly version: string
+  readonly start: number
+  readonly end: number
+}
+
 export interface CompletionRecord {
   readonly completionId: CompletionId
   readonly sessionId: SessionId
@@ -53,6 +60,8 @@ export interface CompletionRecord {
   readonly endTokenId: number | null
   readonly policyVersionStart: string | null
   readonly policyVersionEnd: string | null
+  /** Which sampled ids came under which weights, where the engine tells it. */
+  readonly policySpans?: readonly PolicySpan[]
   readonly replica: string
   readonly retryCount: number
   /** Name of the preset rule or shape rule that makes this a side call; null = main or sub-agent work. */

@@ -1,5 +1,6 @@
 // What a builder makes of a sealed ledger. Typed arrays inside; src/api/encode.ts writes the wire form.
 
+import type { PolicySpan } from './completion.js'
 import type { FinishReason } from './conversation.js'
 import type { JsonObject } from './json.js'
 
@@ -72,6 +73,8 @@ export interface TraceCall {
   readonly end: number
   readonly policyVersionStart: string | null
   readonly policyVersionEnd: string | null
+  /** `[start, end)` in the answer's own ids. */
+  readonly policySpans?: readonly PolicySpan[]
   readonly startedAtMs: number
   readonly finishedAtMs: number
   readonly trained: boolean

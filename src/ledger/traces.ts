@@ -126,6 +126,7 @@ const callFacts = ({ record }: Call): CallFacts => ({
   completionId: record.completionId,
   policyVersionStart: record.policyVersionStart,
   policyVersionEnd: record.policyVersionEnd,
+  ...(record.policySpans && { policySpans: record.policySpans }),
   startedAtMs: record.startedAtMs,
   finishedAtMs: record.finishedAtMs,
   finish: record.finish,
@@ -153,7 +154,13 @@ export function messagesBetween(parent: Call, call: Call): readonly JsonObject[]
 
 /** Policy versions of the calls; differing ones are flagged, never hidden. */
 function versionsOf(calls: readonly Call[]): JsonObject {
-  const versions = new Set(calls.flatMap(({ record }) => [record.policyVersionStart, record.policyVersionEnd]))
+  const versions = new Set(
+    calls.flatMap(({ record }) => [
+      record.policyVersionStart,
+      ...(record.policySpans ?? []).map(({ version }) => version),
+      record.policyVersionEnd,
+    ]),
+  )
   const known = [...versions].filter(version => version !== null).sort()
   if (known.length === 0) return {}
   return { policy_versions: known, mixed_policy_versions: versions.size > 1 }

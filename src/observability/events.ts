@@ -40,6 +40,9 @@ export const EVENTS = {
   serviceDrain: 'service-drain',
   serviceStop: 'service-stop',
 
+  // actors/inference
+  pauseExpire: 'pause-expire',
+
   // actors/session, actors/stages, actors/reaper
   sessionCloseFail: 'session-close-fail',
   sessionEnd: 'session-end',

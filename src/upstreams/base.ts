@@ -1,6 +1,6 @@
 // What an upstream profile is: how one kind of inference server is asked and read. Pure: bodies in, bodies out; the HTTP client is src/http/client.ts.
 
-import type { SamplingInForce } from '../domain/completion.js'
+import type { PolicySpan, SamplingInForce } from '../domain/completion.js'
 import type { CanonicalRequest, FinishReason, Loss, ToolCall, Usage } from '../domain/conversation.js'
 import type { JsonObject } from '../domain/json.js'
 
@@ -37,7 +37,10 @@ export interface UpstreamAnswer {
   readonly logprobs: Float32Array | null
   /** Chat's `logprobs.content`, for a harness that asked for logprobs. */
   readonly logprobContent: readonly JsonObject[] | null
+  /** Of the weights at the end of the answer. */
   readonly weightVersion: string | null
+  /** In order; absent where the engine tells none. */
+  readonly weightSpans?: readonly PolicySpan[]
 }
 
 export type UpstreamDelta =

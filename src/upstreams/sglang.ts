@@ -3,7 +3,16 @@
 
 import type { JsonObject } from '../domain/json.js'
 import type { UpstreamProfile } from './base.js'
-import { finishOf, firstChoice, logprobContentOf, logprobsOf, messageParts, usageOf } from './shared/chat-answer.js'
+import {
+  finishOf,
+  firstChoice,
+  logprobContentOf,
+  logprobsOf,
+  messageParts,
+  usageOf,
+  versionOf,
+  weightSpansOf,
+} from './shared/chat-answer.js'
 import { decodingFields, promptFields } from './shared/chat-request.js'
 import { chatStreamReader } from './shared/chat-stream.js'
 import { readError } from './shared/errors.js'
@@ -40,6 +49,7 @@ export const sglang: UpstreamProfile = {
     const logprobContent = logprobContentOf(choice)
     const sampled = sampledOf(choice, body)
     const usage = usageOf(body['usage'])
+    const spans = weightSpansOf(meta?.['weight_versions'] ?? choice['weight_versions'])
     return {
       ...parts,
       finish: finishOf(finish, parts.toolCalls.length > 0),
@@ -50,7 +60,8 @@ export const sglang: UpstreamProfile = {
       sampledIds: sampled.ids,
       logprobs: sampled.logprobs,
       logprobContent,
-      weightVersion: textOf(meta?.['weight_version']),
+      weightVersion: versionOf(meta?.['weight_version']),
+      ...(spans !== null && { weightSpans: spans }),
     }
   },
   // Only for a server in between that streams although it was asked not to.

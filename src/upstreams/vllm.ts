@@ -2,7 +2,15 @@
 // the first). `top_logprobs` must be 0, not absent: without it there are no logprobs. Its tokenizer routes give exact counts.
 
 import type { UpstreamProfile } from './base.js'
-import { finishOf, firstChoice, logprobContentOf, logprobsOf, messageParts, usageOf } from './shared/chat-answer.js'
+import {
+  finishOf,
+  firstChoice,
+  logprobContentOf,
+  logprobsOf,
+  messageParts,
+  usageOf,
+  weightSpansOf,
+} from './shared/chat-answer.js'
 import { type ChatRequestRules, decodingFields, promptFields } from './shared/chat-request.js'
 import { chatStreamReader } from './shared/chat-stream.js'
 import { readError } from './shared/errors.js'
@@ -38,6 +46,7 @@ export const vllm: UpstreamProfile = {
     const parts = messageParts(choice)
     const logprobContent = logprobContentOf(choice)
     const engineFinish = textOf(choice['finish_reason'])
+    const spans = weightSpansOf(choice['weight_versions'])
     return {
       ...parts,
       finish: finishOf(engineFinish, parts.toolCalls.length > 0),
@@ -49,6 +58,7 @@ export const vllm: UpstreamProfile = {
       logprobs: logprobsOf(logprobContent),
       logprobContent,
       weightVersion: null,
+      ...(spans !== null && { weightSpans: spans }),
     }
   },
   streamReader: chatStreamReader,

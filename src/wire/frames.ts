@@ -95,6 +95,7 @@ const RECORD_CHECKS: Readonly<Record<keyof CompletionRecord, Check>> = {
   endTokenId: orNull(isCount),
   policyVersionStart: orNull(isText),
   policyVersionEnd: orNull(isText),
+  policySpans: value => value === undefined || isList(value),
   replica: isText,
   retryCount: isCount,
   sideRule: orNull(isText),

@@ -6,6 +6,7 @@ import type { ControlPorts, NodeInfo, Submitted } from '../../src/api/ports.js'
 import type { TaskSnapshot } from '../../src/api/task-json.js'
 import { planFromText } from '../../src/config/load.js'
 import type { Plan } from '../../src/config/plan.js'
+import type { InferenceStatus } from '../../src/domain/inference.js'
 import type { TaskRequest } from '../../src/domain/task.js'
 import { createRealTimeSystem } from './test-system.js'
 
@@ -48,6 +49,8 @@ const node: NodeInfo = {
   },
 }
 
+const running: InferenceStatus = { pause: null, policyVersion: null, inflight: 0, waiting: 0, isComplete: true }
+
 /** What the test plays; every part may be replaced. */
 export const fakePorts = (over: Partial<ControlPorts> = {}): ControlPorts & { readonly submitted: TaskRequest[] } => {
   const submitted: TaskRequest[] = []
@@ -61,6 +64,9 @@ export const fakePorts = (over: Partial<ControlPorts> = {}): ControlPorts & { re
     cancel: async taskId => (taskId === 't-1' ? snapshot({ status: 'cancelled' }) : null),
     list: async () => ({ tasks: [{ taskId: 't-1', status: 'running' }], pendingSessions: 2 }),
     node: async () => node,
+    inference: async () => running,
+    pause: async () => running,
+    resume: async () => running,
     ...over,
   }
 }

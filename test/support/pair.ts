@@ -4,12 +4,15 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { MessageChannel } from 'node:worker_threads'
+import { inferenceProps } from '../../actors/inference/actor.js'
 import { mergeProps } from '../../actors/merge/actor.js'
 import { captureLinks } from '../../actors/merge/links.js'
+import type { InferenceMessage, InferenceReply } from '../../actors/protocol/inference.js'
 import type { MergeMessage } from '../../actors/protocol/merge.js'
 import type { ProxyMessage, ProxySession } from '../../actors/protocol/proxy.js'
 import type { SessionMessage } from '../../actors/protocol/session.js'
 import { proxyProps } from '../../actors/proxy/actor.js'
+import type { ActorClock } from '../../actors/system/behavior.js'
 import { realClock } from '../../actors/system/clock.js'
 import type { Probe } from '../../actors/system/probe.js'
 import type { ActorRef } from '../../actors/system/ref.js'
@@ -17,6 +20,7 @@ import { captureSender } from '../../actors/threads/port-link.js'
 import type { LimitsPlan, Plan, UpstreamPlan } from '../../src/config/plan.js'
 import type { SessionLedger } from '../../src/domain/completion.js'
 import type { SessionId } from '../../src/domain/ids.js'
+import { type InferenceRecord, NO_PAUSE } from '../../src/domain/inference.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { TaskLimits } from '../../src/domain/task.js'
 import { createRealTimeSystem, type RecordingLogger } from './test-system.js'
@@ -102,8 +106,17 @@ export interface Pair {
   /** Ends the session's calls and takes its ledger. */
   ledger(session: PairSession): Promise<SessionLedger>
   inflight(): Promise<{ readonly inflight: number; readonly unacknowledged: number }>
+  /** Through the inference actor, as main does it; owner `trainer`, mode `wait`, a lease and a time-out of a minute. */
+  pause(changes?: Partial<Question<'pause-requested'>>): Promise<InferenceReply>
+  resume(changes?: Partial<Question<'resume-requested'>>): Promise<InferenceReply>
+  inference(): Promise<InferenceReply>
   post(path: string, body: unknown, options?: PostOptions): Promise<Response>
 }
+
+type Question<T extends InferenceMessage['type']> = Omit<
+  Extract<InferenceMessage, { readonly type: T }>,
+  'type' | 'replyTo'
+>
 
 export interface PostOptions {
   readonly key?: string
@@ -113,14 +126,26 @@ export interface PostOptions {
 
 const ASK_MS = 20_000
 
-export async function startPair(t: { teardown(run: () => unknown): unknown }, plan: Plan): Promise<Pair> {
-  const { system, log, deadLetters, probe } = createRealTimeSystem(t, realClock(), 'pair')
+export async function startPair(
+  t: { teardown(run: () => unknown): unknown },
+  plan: Plan,
+  clock: ActorClock = realClock(),
+): Promise<Pair> {
+  const { system, log, deadLetters, probe } = createRealTimeSystem(t, clock, 'pair')
+  let record: InferenceRecord = NO_PAUSE
   const { port1, port2 } = new MessageChannel()
   const links = captureLinks(log)
   links.add(port2)
   const sender = captureSender(port1, plan.limits)
   const merge = system.spawn(mergeProps({ links, mailbox: plan.limits.mailbox }), 'merge')
   const proxy = system.spawn(proxyProps({ plan, port: 0, sender }), 'proxy')
+  const memory = {
+    read: () => record,
+    write: (next: InferenceRecord) => {
+      record = next
+    },
+  }
+  const inference = system.spawn(inferenceProps({ proxies: [proxy], memory }, plan.limits.mailbox), 'inference')
   t.teardown(async () => {
     await system.stop(10_000)
     sender.close()
@@ -171,13 +196,34 @@ export async function startPair(t: { teardown(run: () => unknown): unknown }, pl
       await closeSession(session)
       const reply = await system.ask(
         merge,
-        { type: 'ledger-seal-requested', sessionId: session.sessionId, atMs: realClock().now() },
+        { type: 'ledger-seal-requested', sessionId: session.sessionId, atMs: clock.now() },
         ASK_MS,
       )
       if (reply.type !== 'ledger-sealed') throw new Error('no ledger')
       return reply.ledger
     },
     inflight: () => system.ask(proxy, { type: 'proxy-described' }, ASK_MS),
+    pause: (changes = {}) =>
+      system.ask(
+        inference,
+        {
+          type: 'pause-requested',
+          owner: 'trainer',
+          mode: 'wait',
+          leaseMs: 60_000,
+          timeoutMs: 60_000,
+          atMs: clock.now(),
+          ...changes,
+        },
+        ASK_MS,
+      ),
+    resume: (changes = {}) =>
+      system.ask(
+        inference,
+        { type: 'resume-requested', owner: 'trainer', force: false, policyVersion: null, ...changes },
+        ASK_MS,
+      ),
+    inference: () => system.ask(inference, { type: 'inference-described' }, ASK_MS),
     post: (path, body, { key, headers = {}, signal } = {}) =>
       fetch(url + path, {
         method: 'POST',

@@ -1,5 +1,6 @@
 // Parts of a Chat Completions answer that all engines share: text, reasoning, tool calls, finish, usage, logprobs.
 
+import type { PolicySpan } from '../../domain/completion.js'
 import type { FinishReason, ToolCall, Usage } from '../../domain/conversation.js'
 import type { JsonObject } from '../../domain/json.js'
 import { countOf, listOf, malformed, objectOf, textOf } from './read.js'
@@ -88,3 +89,21 @@ export function logprobsOf(content: readonly JsonObject[] | null): Float32Array 
   }
   return logprobs
 }
+
+/** `weight_versions` of an answer: `[{version, start, end}]` in sampled ids. null = none, or no such list. */
+export function weightSpansOf(value: unknown): readonly PolicySpan[] | null {
+  const spans: PolicySpan[] = []
+  for (const entry of listOf(value)) {
+    const span = objectOf(entry)
+    const version = versionOf(span?.['version'])
+    const start = countOf(span?.['start'])
+    const end = countOf(span?.['end'])
+    if (version === null || start === null || end === null) return null
+    spans.push({ version, start, end })
+  }
+  return spans.length === 0 ? null : spans
+}
+
+/** Engines name their weights by text or number. */
+export const versionOf = (value: unknown): string | null =>
+  textOf(value) ?? (typeof value === 'number' ? String(value) : null)

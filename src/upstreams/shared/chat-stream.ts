@@ -1,10 +1,19 @@
 // Reads a streamed Chat Completions answer with token ids in its chunks (vLLM's form; plain OpenAI streams as well). Chunks
 // without text may carry ids: none is skipped. Usage may come after the finish reason, ids of the prompt in any chunk.
 
+import type { PolicySpan } from '../../domain/completion.js'
 import type { ToolCall, Usage } from '../../domain/conversation.js'
 import type { JsonObject } from '../../domain/json.js'
 import type { UpstreamDelta, UpstreamStreamReader } from '../base.js'
-import { argumentsText, finishOf, logprobContentOf, logprobsOf, reasoningOf, usageOf } from './chat-answer.js'
+import {
+  argumentsText,
+  finishOf,
+  logprobContentOf,
+  logprobsOf,
+  reasoningOf,
+  usageOf,
+  weightSpansOf,
+} from './chat-answer.js'
 import { readErrorBody } from './errors.js'
 import { idsOf, listOf, objectOf, parseJson, textOf } from './read.js'
 
@@ -21,6 +30,7 @@ export function chatStreamReader(): UpstreamStreamReader {
   /** By the engine's own index; `position` is ours, in order of appearance. */
   const calls = new Map<number, { id: string; name: string; arguments: string; position: number | null }>()
   let started = 0
+  let spans: readonly PolicySpan[] | null = null
 
   function readCalls(delta: JsonObject, out: UpstreamDelta[]): void {
     for (const [order, entry] of listOf(delta['tool_calls']).entries()) {
@@ -78,6 +88,8 @@ export function chatStreamReader(): UpstreamStreamReader {
     readCalls(delta, out)
     engineFinish = textOf(choice['finish_reason']) ?? engineFinish
     stopSequence = textOf(choice['stop_reason']) ?? stopSequence
+    // The last list stands for the whole answer.
+    spans = weightSpansOf(choice['weight_versions']) ?? spans
   }
 
   return {
@@ -122,6 +134,7 @@ export function chatStreamReader(): UpstreamStreamReader {
           logprobs: logprobsOf(logprobContent),
           logprobContent,
           weightVersion: null,
+          ...(spans !== null && { weightSpans: spans }),
         },
       }
     },

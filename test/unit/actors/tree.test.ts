@@ -3,12 +3,14 @@
 import t from 'tap'
 import { callbackProps } from '../../../actors/callback/actor.js'
 import { controlProps } from '../../../actors/control/actor.js'
+import { inferenceProps } from '../../../actors/inference/actor.js'
 import { reaperProps } from '../../../actors/reaper/actor.js'
 import { rolloutProps } from '../../../actors/rollout/actor.js'
 import { sessionProps } from '../../../actors/session/actor.js'
 import { stagesLimitsOf, stagesProps } from '../../../actors/stages/actor.js'
 import { pairThreads } from '../../../actors/threads/pair.js'
 import { TREE, type TreeRow, treeText } from '../../../actors/tree.js'
+import { NO_PAUSE } from '../../../src/domain/inference.js'
 import { planOf } from '../../support/control-fixture.js'
 
 interface Props {
@@ -27,6 +29,7 @@ const plan = planOf()
 const props: Readonly<Record<string, Props>> = {
   stages: stagesProps(stagesLimitsOf(plan), 1, unused),
   callback: callbackProps({ settings: unused, deps: unused, mailbox: 1 }),
+  inference: inferenceProps({ proxies: [], memory: { read: () => NO_PAUSE, write: () => undefined } }, 1),
   reaper: reaperProps({ sessionsDir: '', artifactsMs: 1, everyMs: 1, capacity: 1 }),
   rollout: rolloutProps(unused, 1),
   's-<uuid>': sessionProps(unused),

@@ -86,6 +86,8 @@ const say = {
   thirdCall: { type: 'call-started', sequence: 2 },
   fourthCall: { type: 'call-started', sequence: 3 },
   limit: { type: 'limit-reached', limit: 'max_turns' },
+  held: { type: 'calls-held', atMs: 530 },
+  released: { type: 'calls-released', atMs: 535 },
   proxyRestarted: { type: 'pair-restarted', part: 'proxy' },
   mergeRestarted: { type: 'pair-restarted', part: 'merge' },
   cancel: { type: 'cancel-session', reason: 'task cancelled' },

@@ -57,6 +57,9 @@ const letters: Record<string, SessionInput> = {
   d: { type: 'postrun-finished', outcome: postrunOutcome(), atMs: 0 },
   c: { type: 'cancel-session', reason: 'test' },
   l: { type: 'limit-reached', limit: 'max_turns' },
+  h: { type: 'calls-held', atMs: 0 },
+  r: { type: 'calls-released', atMs: 0 },
+  q: { type: 'pair-restarted', part: 'proxy' },
 }
 
 /** The world answers at once; only deadlines take time. `deaf` = stages never answers a cancel. */
@@ -145,6 +148,15 @@ t.test('an INIT deadline dies with INIT', t => phases(t, '-a-i-y 200ms g', '-I-N
 t.test('waiting in READY spends no budget', t => phases(t, '-a-i-y 500ms g-x', '-I-N-Y 500ms R-P'))
 t.test('what INIT used is taken from the run', t => phases(t, '-a-i-y-g', '-I-N-Y-R 27ms P'))
 t.test('the agent’s budget starts at RUN', t => phases(t, '-a-i-y 500ms g', '-I-N-Y 500ms R 19ms P', { agentMs: 20 }))
+t.test('capture-8: time that a call waits at a pause is not taken from the budget', t =>
+  phases(t, '-a-i-y-g-h 99ms r', '-I-N-Y-R 127ms P'),
+)
+t.test('capture-8: waits before the deadline add up, and the agent’s budget stands still as well', t =>
+  phases(t, '-a-i-y 500ms g-h 4ms r-h 4ms r', '-I-N-Y 500ms R 29ms P', { agentMs: 20 }),
+)
+t.test('a wait whose proxy was restarted does not stop the budget for ever', t =>
+  phases(t, '-a-i-y-g-hq', '-I-N-Y-R 27ms P'),
+)
 t.test('a run deadline dies with the run', t => phases(t, '-a-i-y-g-x 400ms p', '-I-N-Y-R-P 590ms (X|)'))
 t.test('a task that hangs in POSTRUN is stopped after its budgets', t =>
   phases(t, '-a-i-y-g-x-p', '-I-N-Y-R-P 191ms (X|)'),
