@@ -12,6 +12,7 @@ import { EVENTS } from '../../src/observability/events.js'
 import { generate, inactive, STOPPING } from './generate.js'
 import { modelNames, resolveModel } from './models.js'
 import { type Refusal, refusalOf, refuse } from './reply.js'
+import { restored } from './restore.js'
 import type { ProxyServices } from './services.js'
 import { CallCancelled, type RunningCall, type SessionEntry } from './sessions.js'
 
@@ -67,9 +68,9 @@ async function serveRoute(
       return
     case 'count': {
       const { json } = await readJson(request, services.plan.limits.bodyBytes)
-      const decoded = dialect.decodeRequest(json, route, head)
+      const decoded = dialect.decodeRequest(json, route, head, services.rulesOff)
       const { upstream, model } = resolveModel(services.plan, services.targets, entry.session.models, decoded.model)
-      const prompt = { ...decoded, messages: entry.memory.restore(decoded.messages).messages }
+      const prompt = { ...decoded, messages: (await restored(services, entry, upstream, model, decoded)).messages }
       const tokens = await services.facts.count(upstream, prompt, model)
       if (tokens === null) {
         const message = `upstream ${upstream.plan.id} cannot count tokens`
@@ -106,7 +107,7 @@ async function serveGeneration(
   entry.running.add(running)
   const readCall = async () => {
     const { text, json } = await readJson(request, services.plan.limits.bodyBytes)
-    return { text, decoded: dialect.decodeRequest(json, route, head) }
+    return { text, decoded: dialect.decodeRequest(json, route, head, services.rulesOff) }
   }
   void answer.delivered.then(isDelivered => {
     if (isDelivered) return

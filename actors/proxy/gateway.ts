@@ -14,6 +14,7 @@ import { upstreamTargets } from './models.js'
 import type { PauseGate } from './pause-gate.js'
 import type { ProxyServices } from './services.js'
 import { SessionBook } from './sessions.js'
+import { templateFeeds } from './template-feeds.js'
 import { tokenFacts } from './token-facts.js'
 
 export interface GatewayOptions {
@@ -53,6 +54,8 @@ export async function openGateway({ plan, port, sender, gate, clock, log }: Gate
     facts: tokenFacts(client, () => clock.now()),
     sessions,
     gate,
+    askFeeds: templateFeeds(client, () => clock.now()),
+    rulesOff: new Set(plan.rulesOff),
     // 48 random bits: unique within a session by far.
     newCompletionId: () => `msg_${randomBytes(6).toString('hex')}` as CompletionId,
   }

@@ -9,7 +9,7 @@ import type { UpstreamRequest } from '../../src/upstreams/base.js'
 import { replicaOrder } from '../../src/upstreams/routing.js'
 import { outputBudget, smaller } from './limits.js'
 import { type ResolvedModel, resolveModel } from './models.js'
-
+import { restored } from './restore.js'
 import { resolveSampling } from './sampling.js'
 import type { ProxyServices } from './services.js'
 import type { SessionEntry } from './sessions.js'
@@ -48,15 +48,16 @@ export async function prepareCall(
   decoded: CanonicalRequest,
 ): Promise<PreparedCall> {
   const { session } = entry
-  const memory = entry.memory.restore(decoded.messages)
+  const model = resolveModel(services.plan, services.targets, session.models, decoded.model)
+  const memory = await restored(services, entry, model.upstream, model.model, decoded)
   const request: CanonicalRequest = { ...decoded, messages: memory.messages }
   const sideRule = sideRuleOf(request, head.headers, session.sideCalls, entry.mainHasTools)
   if (sideRule === null && request.tools.length > 0) entry.mainHasTools = true
-  const model = resolveModel(services.plan, services.targets, session.models, request.model)
   const { plan, profile } = model.upstream
   const resolved = resolveSampling(request, session.sampling, session.samplingSeed, plan.sampling)
   const asked = smaller(resolved.asked.maxTokens, outputBudget(entry))
-  const maxTokens = await tokensLeft(services, entry, dialect, request, model, asked)
+  const left = await tokensLeft(services, entry, dialect, request, model, asked)
+  const maxTokens = services.rulesOff.has('max_tokens_clamped') ? asked : left
   const rules = [
     ...(decoded.rules ?? []),
     ...memory.rules,

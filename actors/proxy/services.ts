@@ -3,12 +3,14 @@
 import type { Plan } from '../../src/config/plan.js'
 import type { Clock } from '../../src/domain/clock.js'
 import type { CompletionId } from '../../src/domain/ids.js'
+import type { RulesOff } from '../../src/domain/rules.js'
 import type { HttpClient } from '../../src/http/client.js'
 import type { Logger } from '../system/behavior.js'
 import type { CaptureSender } from '../threads/port-link.js'
 import type { UpstreamTarget } from './models.js'
 import type { PauseGate } from './pause-gate.js'
 import type { SessionBook } from './sessions.js'
+import type { AskFeeds } from './template-feeds.js'
 import type { TokenFacts } from './token-facts.js'
 
 export interface ProxyServices {
@@ -21,5 +23,7 @@ export interface ProxyServices {
   readonly facts: TokenFacts
   readonly sessions: SessionBook
   readonly gate: PauseGate
+  readonly rulesOff: RulesOff
+  readonly askFeeds: AskFeeds
   readonly newCompletionId: () => CompletionId
 }

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { CanonicalMessage, ToolCall } from '../../src/domain/conversation.js'
 import { isObject } from '../../src/domain/json.js'
+import { NO_RULES_OFF, type RuleName, type RulesOff } from '../../src/domain/rules.js'
 
 export interface RecordedTurn {
   readonly content: string | null
@@ -12,7 +13,24 @@ export interface RecordedTurn {
   readonly toolCalls: readonly ToolCall[]
 }
 
-export type MemoryRule = 'reasoning_reattached' | 'arguments_restored' | 'content_restored' | 'call_ids_restored'
+export type MemoryRule = Extract<
+  RuleName,
+  | 'reasoning_reattached'
+  | 'arguments_restored'
+  | 'content_restored'
+  | 'call_ids_restored'
+  | 'line_feeds_left_to_template'
+>
+
+/** Line feeds that the chat template writes by itself around the text of an answer. */
+export interface TemplateFeeds {
+  /** Between the end of the thinking and the text. */
+  readonly afterThinking: number
+  /** Between the text and the first call. */
+  readonly beforeCall: number
+}
+
+export const NO_FEEDS: TemplateFeeds = { afterThinking: 0, beforeCall: 0 }
 
 type AssistantMessage = Extract<CanonicalMessage, { role: 'assistant' }>
 
@@ -28,9 +46,16 @@ export class TurnMemory {
   readonly #byCallId = new Map<string, Remembered>()
   readonly #byText = new Map<string, Remembered[]>()
   readonly #order: Remembered[] = []
+  #hasFeeds = false
+
+  /** True once a text began or ended with a line feed: only then does it matter what the template writes. */
+  get hasFeeds(): boolean {
+    return this.#hasFeeds
+  }
 
   /** `history`: the messages that the turn answered. */
   remember(turn: RecordedTurn, history: readonly CanonicalMessage[]): void {
+    this.#hasFeeds ||= /^\n|\n$/.test(turn.content ?? '')
     const remembered = { ...turn, place: placeOf(history) }
     this.#order.push(remembered)
     for (const call of turn.toolCalls) this.#byCallId.set(plainId(call.id), remembered)
@@ -42,8 +67,19 @@ export class TurnMemory {
   }
 
   /** `messages` with recorded turns in place of equivalent echoes, and the rules that changed something. */
-  restore(messages: readonly CanonicalMessage[]): { messages: readonly CanonicalMessage[]; rules: MemoryRule[] } {
+  restore(
+    messages: readonly CanonicalMessage[],
+    { off = NO_RULES_OFF, feeds = NO_FEEDS }: { readonly off?: RulesOff; readonly feeds?: TemplateFeeds } = {},
+  ): { messages: readonly CanonicalMessage[]; rules: MemoryRule[] } {
     const rules = new Set<MemoryRule>()
+    const restoring: Restoring = {
+      feeds,
+      uses(rule) {
+        if (off.has(rule)) return false
+        rules.add(rule)
+        return true
+      },
+    }
     const renamed = new Map<string, string>()
     const opening = openingOf(messages)
     let answers = 0
@@ -55,9 +91,9 @@ export class TurnMemory {
       if (message.role !== 'assistant') return message
       const turn = this.#find(message, `${opening}/${answers}`)
       answers += 1
-      return turn === null ? message : restoreTurn(message, turn, rules, renamed)
+      return turn === null ? message : restoreTurn(message, turn, restoring, renamed)
     })
-    return { messages: restored, rules: [...rules] }
+    return { messages: restored, rules: [...rules].sort() }
   }
 
   #find(echo: AssistantMessage, place: string): RecordedTurn | null {
@@ -82,33 +118,63 @@ export class TurnMemory {
   }
 }
 
+interface Restoring {
+  readonly feeds: TemplateFeeds
+  /** True when the rule is on: the caller then applies it, and it is named. */
+  uses(rule: MemoryRule): boolean
+}
+
 function restoreTurn(
   echo: AssistantMessage,
   turn: RecordedTurn,
-  rules: Set<MemoryRule>,
+  { feeds, uses }: Restoring,
   renamed: Map<string, string>,
 ): CanonicalMessage {
-  const calls = echo.toolCalls ?? []
-  if ((echo.content ?? '') !== (turn.content ?? '')) rules.add('content_restored')
-  for (const [index, call] of calls.entries()) {
+  const toolCalls = (echo.toolCalls ?? []).map((call, index): ToolCall => {
     const recorded = turn.toolCalls[index]
-    if (recorded === undefined) continue
-    if (call.arguments !== recorded.arguments) rules.add('arguments_restored')
-    if (call.id !== recorded.id) {
-      rules.add('call_ids_restored')
-      renamed.set(call.id, recorded.id)
+    if (recorded === undefined) return call
+    const isRenamed = call.id !== recorded.id && uses('call_ids_restored')
+    if (isRenamed) renamed.set(call.id, recorded.id)
+    const isRewritten = call.arguments !== recorded.arguments && uses('arguments_restored')
+    return {
+      ...call,
+      id: isRenamed ? recorded.id : call.id,
+      arguments: isRewritten ? recorded.arguments : call.arguments,
     }
-  }
+  })
   const echoed = echo.reasoning ?? ''
   // A harness that has its own idea of the reasoning (a summary, an edit) keeps it.
-  const reasoning = echoed.trim() === '' || echoed.trim() === turn.reasoning?.trim() ? turn.reasoning : echoed
-  if ((reasoning ?? '') !== echoed) rules.add('reasoning_reattached')
+  const known = echoed.trim() === '' || echoed.trim() === turn.reasoning?.trim() ? (turn.reasoning ?? '') : echoed
+  const reasoning = known !== echoed && uses('reasoning_reattached') ? known : echoed
   return {
     role: 'assistant',
-    content: turn.content,
-    ...(reasoning !== null && reasoning !== '' && { reasoning }),
-    ...(turn.toolCalls.length > 0 && { toolCalls: turn.toolCalls }),
+    content: restoredContent(echo.content, turn, { feeds, uses }, reasoning !== '', toolCalls.length > 0),
+    ...(reasoning !== '' && { reasoning }),
+    ...(toolCalls.length > 0 && { toolCalls }),
   }
+}
+
+/** The recorded text, without what the template writes itself. */
+function restoredContent(
+  echoed: string | null,
+  { content }: RecordedTurn,
+  { feeds, uses }: Restoring,
+  hasReasoning: boolean,
+  hasCalls: boolean,
+): string | null {
+  const fitted = withoutFeeds(content ?? '', hasReasoning ? feeds.afterThinking : 0, hasCalls ? feeds.beforeCall : 0)
+  if (fitted !== (content ?? '')) {
+    if (fitted === (echoed ?? '')) return echoed
+    if (uses('line_feeds_left_to_template')) return fitted
+  }
+  if ((content ?? '') === (echoed ?? '')) return content
+  return uses('content_restored') ? content : echoed
+}
+
+/** At most so many line feeds less at each end. */
+function withoutFeeds(text: string, before: number, after: number): string {
+  const start = before > 0 && text.startsWith('\n'.repeat(before)) ? text.slice(before) : text
+  return after > 0 && start.endsWith('\n'.repeat(after)) ? start.slice(0, -after) : start
 }
 
 function isSameTurn(echo: AssistantMessage, turn: RecordedTurn, sameIds: boolean): boolean {

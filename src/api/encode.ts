@@ -46,6 +46,7 @@ export function ledgerJson(ledger: LedgerCounts): JsonObject {
     trained_fraction: tokens.sampled === 0 ? 0 : tokens.trained / tokens.sampled,
     joins: ledger.joins,
     breaks: ledger.breaks,
+    rules: ledger.rules,
     alternatives: Object.fromEntries(
       Object.entries(alternatives).map(([setting, figures]) => [
         setting,

@@ -81,6 +81,7 @@ export function compile(config: ClusterConfig, around: Surroundings): Compiled {
     },
     upstreams,
     models,
+    rulesOff: Object.entries(config.rules).flatMap(([rule, isOn]) => (isOn ? [] : [rule])),
     stages: config.stages,
     limits: {
       queuedSessions: limits.queuedSessions,

@@ -68,6 +68,8 @@ export interface Plan {
   readonly upstreams: readonly UpstreamPlan[]
   /** Alias -> upstream. `default` is always there. */
   readonly models: Readonly<Record<string, ModelAlias>>
+  /** Rules of src/domain/rules.ts that are switched off. Absent = all are on. */
+  readonly rulesOff?: readonly string[]
   /** Counts of sessions. */
   readonly stages: { readonly init: number; readonly ready: number; readonly running: number; readonly postrun: number }
   readonly limits: LimitsPlan

@@ -6,6 +6,7 @@ import ms from 'ms'
 import * as z from 'zod'
 import { runtimeSchema } from '../api/task-schema.js'
 import { isSafeId } from '../domain/ids.js'
+import { PROMPT_RULES, type RuleName } from '../domain/rules.js'
 import { DRIFT_FORMS } from '../simulation/drift.js'
 
 /** Milliseconds of `30s`, `20m`, `2h`, `7d`, `250ms`; null when it is none. */
@@ -77,6 +78,18 @@ const modelAlias = z.strictObject({
   adapter: z.string().min(1).nullable().default(null).describe('Served name of a LoRA adapter. null = the model.'),
   trainable: z.boolean().default(true).describe('Whether calls to it may be trained on.'),
 })
+
+/** `{ name: false }` switches a rule off. */
+const rules = z
+  .strictObject(
+    Object.fromEntries(
+      Object.entries(PROMPT_RULES).map(([key, { does, why, off }]) => [
+        key,
+        z.boolean().default(true).describe(`${does}: ${why}. false: ${off}.`),
+      ]),
+    ) as Record<RuleName, z.ZodDefault<z.ZodBoolean>>,
+  )
+  .describe('Rules by which the engine gets something else than the harness sent; each use is counted in the result.')
 
 const stages = z.strictObject({
   init: count.default(4).describe('Sessions that prepare at once (contract 5.2).'),
@@ -171,6 +184,7 @@ export const configSchema = z.strictObject({
     .record(z.string().min(1), modelAlias)
     .default({})
     .describe('Aliases that tasks map model names to. `default` is the first upstream unless it is given.'),
+  rules: rules.prefault({}),
   stages: stages.prefault({}),
   limits: limits.prefault({}),
   budgets: budgets.prefault({}),

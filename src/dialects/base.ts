@@ -2,6 +2,7 @@
 
 import type { CanonicalEvent, CanonicalRequest, CanonicalResponse, DialectId } from '../domain/conversation.js'
 import type { JsonObject } from '../domain/json.js'
+import type { RulesOff } from '../domain/rules.js'
 
 /** What a path means. `count` answers a template-exact token count without generating; `models` lists names, `model` describes the one in
  * `RouteMatch.model`; `hello` is a reachability probe without a key, answered 200 with an empty body. */
@@ -49,8 +50,8 @@ export interface Dialect {
   route(head: HttpRequestHead): RouteMatch | null
   /** The session key, where this dialect's clients put it; null = none. */
   sessionKey(head: HttpRequestHead): string | null
-  /** Throws RolloutError DIALECT_INVALID_REQUEST naming the field and what was wanted. */
-  decodeRequest(body: JsonObject, route: RouteMatch, head: HttpRequestHead): CanonicalRequest
+  /** `off`: rules that the config switches off. Throws RolloutError DIALECT_INVALID_REQUEST naming the field and what was wanted. */
+  decodeRequest(body: JsonObject, route: RouteMatch, head: HttpRequestHead, off?: RulesOff): CanonicalRequest
   /** Body of a non-streaming answer. Throws UPSTREAM_ERROR for an answer that finished `abort` or `error`. */
   encodeResponse(response: CanonicalResponse, request: CanonicalRequest): JsonObject
   streamEncoder(request: CanonicalRequest): StreamEncoder

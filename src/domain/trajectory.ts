@@ -42,6 +42,8 @@ export interface LedgerCounts {
   }
   readonly joins: Partial<Record<JoinClass, number>>
   readonly breaks: Partial<Record<BreakReason, number>>
+  /** Named rule (src/domain/rules.ts) -> calls whose prompt it changed. */
+  readonly rules: Partial<Record<string, number>>
   /** What each join setting would have given of the same capture. */
   readonly alternatives: Record<
     JoinSetting,

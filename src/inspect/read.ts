@@ -66,6 +66,7 @@ const ledger = z.looseObject({
   tokens: z.looseObject({ sampled: z.number(), trained: z.number(), set_aside: counts }),
   joins: counts,
   breaks: counts,
+  rules: counts.default({}),
   alternatives: z.record(z.string(), figures).default({}),
   per_request: figures.optional(),
   reference: z

@@ -31,6 +31,7 @@ export const emptyCounts = (): LedgerCounts => ({
   tokens: { sampled: 0, trained: 0, setAside: {} satisfies Partial<Record<SetAsideReason, number>> },
   joins: {} satisfies Partial<Record<JoinClass, number>>,
   breaks: {} satisfies Partial<Record<BreakReason, number>>,
+  rules: {},
   alternatives: { faithful: NOTHING, lenient: NOTHING, prompt_prefix: NOTHING },
   perRequest: { traces: 0, trainerTokens: 0 },
   reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },

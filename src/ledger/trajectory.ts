@@ -135,6 +135,7 @@ function countsOf(
     tokens: { sampled: made.sampledTokens, trained, setAside: byKey(setAside) },
     joins: byKey(countBy(made.classes.values())),
     breaks: byKey(countBy(made.breaks.values())),
+    rules: byKey(countBy(ledger.calls.flatMap(({ record }) => [...new Set(record.rulesApplied)]))),
     alternatives: made.alternatives,
     perRequest: {
       traces: made.calls.length,

@@ -27,6 +27,7 @@ export const emptyTrajectory = (fields: Partial<Trajectory> = {}): Trajectory =>
     tokens: { sampled: 0, trained: 0, setAside: {} },
     joins: {},
     breaks: {},
+    rules: {},
     alternatives: { faithful: NOTHING, lenient: NOTHING, prompt_prefix: NOTHING },
     perRequest: { traces: 0, trainerTokens: 0 },
     reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },

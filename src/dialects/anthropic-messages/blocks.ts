@@ -26,8 +26,9 @@ export function readSystem(content: Json | undefined, path: string, history: His
     if (block['type'] !== 'text') return refuse(at(own, 'type'), '"text"', block['type'])
     return textOf(block, 'text', own)
   })
-  const kept = texts.map(text => text.replace(BILLING_LINE, ''))
-  if (kept.some((text, index) => text !== texts[index])) history.rule(RULES.billingLine)
+  const stripped = texts.map(text => text.replace(BILLING_LINE, ''))
+  const isBilled = stripped.some((text, index) => text !== texts[index])
+  const kept = isBilled && history.uses(RULES.billingLine) ? stripped : texts
   return kept.filter(text => text !== '').join(SEPARATOR)
 }
 
@@ -42,7 +43,7 @@ export function readUser(
   const blocks = blocksOf(content, path)
   for (const { block, path: own } of blocks) {
     if (block['type'] === 'tool_result') {
-      if (parts.length > 0) history.rule(RULES.resultsFirst)
+      if (parts.length > 0) history.rule(RULES.resultsFirst, own)
       readResult(block, own, history, deferred)
     } else {
       parts.push(...readPart(block, own, history, deferred))
@@ -62,7 +63,7 @@ export function readAssistant(content: Json | undefined, path: string, history: 
         texts.push(textOf(block, 'text', own))
         break
       case 'thinking':
-        if (toolCalls.length > 0 || texts.length > 0) history.rule(RULES.thinkingFlattened)
+        if (toolCalls.length > 0 || texts.length > 0) history.rule(RULES.thinkingFlattened, own)
         thinking.push(textOf(block, 'thinking', own))
         break
       case 'tool_use':
@@ -99,11 +100,10 @@ function readResult(block: JsonObject, path: string, history: History, deferred:
   )
   const images = parts.filter(part => part.type === 'image')
   const text = String(flattened(parts.filter(part => part.type === 'text')))
-  const isError = booleanField(block, 'is_error', path) ?? false
-  if (isError) history.rule(RULES.toolError)
+  const isMarked = booleanField(block, 'is_error', path) === true && history.uses(RULES.toolError)
   history.result({
     id: requiredString(block, 'tool_use_id', path),
-    text: isError ? markedError(text) : text,
+    text: isMarked ? markedError(text) : text,
     images,
   })
 }
@@ -152,7 +152,7 @@ function readSource(block: JsonObject, path: string, kind: 'image' | 'document',
   const known = ['base64', 'url', 'file', 'content', 'text']
   if (!known.includes(String(source['type']))) refuse(at(own, 'type'), oneOf(known), source['type'])
   history.loss(path, `a ${kind} given as ${String(source['type'])} is not carried to the engine`)
-  history.rule(RULES.omitted)
+  history.rule(RULES.omitted, path)
   return omittedPart(kind, mediaType)
 }
 

@@ -3,7 +3,8 @@
 
 import type { CanonicalRequest, RequestedSampling } from '../../domain/conversation.js'
 import type { Json, JsonObject } from '../../domain/json.js'
-import type { RouteMatch } from '../base.js'
+import type { RulesOff } from '../../domain/rules.js'
+import type { HttpRequestHead, RouteMatch } from '../base.js'
 import { unknownKeys } from '../shared/content.js'
 import {
   asObject,
@@ -30,8 +31,13 @@ const KNOWN = new Set(
 )
 
 /** Throws DIALECT_INVALID_REQUEST. `max_tokens` may be missing (a count has none): then nothing is asked. */
-export function decodeMessagesRequest(body: JsonObject, _route: RouteMatch): CanonicalRequest {
-  const history = createHistory()
+export function decodeMessagesRequest(
+  body: JsonObject,
+  _route: RouteMatch,
+  _head: HttpRequestHead,
+  off?: RulesOff,
+): CanonicalRequest {
+  const history = createHistory(off)
   const { tools, deferred } = readTools(body, history)
   history.system(readSystem(body['system'], 'system', history))
   for (const [index, item] of requiredArray(body, 'messages').entries()) {

@@ -35,8 +35,7 @@ export function readTools(
       continue
     }
     const definition = readTool(tool, path)
-    if (booleanField(tool, 'defer_loading', path) === true) {
-      history.rule(RULES.deferredTools)
+    if (booleanField(tool, 'defer_loading', path) === true && history.uses(RULES.deferredTools)) {
       deferred.set(definition.name, pythonJson({ type: 'function', function: { ...definition } }))
     } else {
       tools.push(definition)

@@ -59,12 +59,10 @@ function readModel(parts: readonly Part[], index: number, history: History): voi
     kept ??= openText(part['thoughtSignature'])
     const text = stringField(part, 'text', path)
     if (text !== undefined && booleanField(part, 'thought', path) === true) {
-      if (toolCalls.length > 0 || texts.length > 0) history.rule(RULES.thinkingFlattened)
+      if (toolCalls.length > 0 || texts.length > 0) history.rule(RULES.thinkingFlattened, path)
       thoughts.push(text)
-    } else if (text === VISIBLE_NOTE) {
-      history.rule(RULES.visibleNote)
     } else if (text !== undefined) {
-      texts.push(text)
+      if (text !== VISIBLE_NOTE || !history.uses(RULES.visibleNote)) texts.push(text)
     } else if (isObject(part['functionCall'])) {
       toolCalls.push(
         readCall(part['functionCall'] as JsonObject, at(path, 'functionCall'), `call_${index}_${position}`),
@@ -73,10 +71,10 @@ function readModel(parts: readonly Part[], index: number, history: History): voi
       history.loss(path, `a part with ${Object.keys(part).join(', ') || 'no fields'} has no place in an assistant turn`)
     }
   }
-  if (thoughts.length === 0 && kept !== null) history.rule(RULES.reasoningRestored)
+  const restored = thoughts.length === 0 && kept !== null && history.uses(RULES.reasoningRestored) ? kept : ''
   history.assistant({
     text: texts.join(''),
-    reasoning: thoughts.length > 0 ? thoughts.join('') : (kept ?? ''),
+    reasoning: thoughts.length > 0 ? thoughts.join('') : restored,
     toolCalls,
   })
 }
@@ -96,7 +94,7 @@ function readUser(parts: readonly Part[], history: History, answered: Set<string
   for (const { part, path } of parts) {
     const response = part['functionResponse']
     if (isObject(response)) {
-      if (own.length > 0) history.rule(RULES.resultsFirst)
+      if (own.length > 0) history.rule(RULES.resultsFirst, path)
       readResponse(camelKeys(response as JsonObject), at(path, 'functionResponse'), history, answered)
     } else {
       own.push(...readData(part, path, history))
@@ -137,10 +135,7 @@ function resultText(response: Json | undefined, history: History): string {
   const [[key, value] = ['', undefined], ...others] = Object.entries(response)
   if (others.length === 0 && typeof value === 'string') {
     if (key === 'output' || key === 'result') return value
-    if (key === 'error') {
-      history.rule(RULES.toolError)
-      return markedError(value)
-    }
+    if (key === 'error') return history.uses(RULES.toolError) ? markedError(value) : value
   }
   return pythonJson(response)
 }
@@ -181,7 +176,7 @@ function readData(part: JsonObject, path: string, history: History): ContentPart
 
 function omitted(kind: string, type: string, path: string, history: History): ContentPart[] {
   history.loss(path, `${kind} of type ${type || 'unknown'} is not carried to the engine`)
-  history.rule(RULES.omitted)
+  history.rule(RULES.omitted, path)
   return [omittedPart(kind, type)]
 }
 

@@ -3,7 +3,8 @@
 
 import type { CanonicalRequest, RequestedSampling } from '../../domain/conversation.js'
 import type { JsonObject } from '../../domain/json.js'
-import type { RouteMatch } from '../base.js'
+import type { RulesOff } from '../../domain/rules.js'
+import type { HttpRequestHead, RouteMatch } from '../base.js'
 import { unknownKeys } from '../shared/content.js'
 import {
   asObject,
@@ -35,7 +36,12 @@ const KNOWN_CONFIG = new Set(
 )
 
 /** Throws DIALECT_INVALID_REQUEST. A count request may wrap the body in `generateContentRequest`. */
-export function decodeGoogleRequest(outer: JsonObject, route: RouteMatch): CanonicalRequest {
+export function decodeGoogleRequest(
+  outer: JsonObject,
+  route: RouteMatch,
+  _head: HttpRequestHead,
+  off?: RulesOff,
+): CanonicalRequest {
   const wrapped = pick(outer, 'generateContentRequest')
   const body = camelKeys(
     wrapped === undefined || wrapped === null ? outer : asObject(wrapped, 'generateContentRequest'),
@@ -43,7 +49,7 @@ export function decodeGoogleRequest(outer: JsonObject, route: RouteMatch): Canon
   if (body['cachedContent'] !== undefined && body['cachedContent'] !== null) {
     refuseUnsupported('cachedContent', 'no content is cached here: send it in contents')
   }
-  const history = createHistory()
+  const history = createHistory(off)
   history.system(systemText(body['systemInstruction'], history))
   const contents = listField(body, 'contents', '')
   if (contents.length === 0) refuse('contents', 'a non-empty array', body['contents'])

@@ -10,7 +10,8 @@ import type {
   ToolDefinition,
 } from '../../domain/conversation.js'
 import { isObject, type Json, type JsonObject } from '../../domain/json.js'
-import type { RouteMatch } from '../base.js'
+import type { RulesOff } from '../../domain/rules.js'
+import type { HttpRequestHead, RouteMatch } from '../base.js'
 import { omittedPart, textPart, unknownKeys } from '../shared/content.js'
 import {
   arrayField,
@@ -41,8 +42,13 @@ const KNOWN = new Set(
 )
 
 /** Throws DIALECT_INVALID_REQUEST. */
-export function decodeChatRequest(body: JsonObject, _route: RouteMatch): CanonicalRequest {
-  const history = createHistory()
+export function decodeChatRequest(
+  body: JsonObject,
+  _route: RouteMatch,
+  _head: HttpRequestHead,
+  off?: RulesOff,
+): CanonicalRequest {
+  const history = createHistory(off)
   const n = integerField(body, 'n') ?? 1
   if (n !== 1) refuseUnsupported('n', `wanted 1, got ${n}: one call gives one answer`)
   for (const [index, item] of requiredArray(body, 'messages').entries()) {
@@ -167,7 +173,7 @@ function readPart(part: JsonObject, path: string, history: History): ContentPart
     case 'file':
     case 'video_url':
       history.loss(path, `${part['type']} is not carried to the engine`)
-      history.rule(RULES.omitted)
+      history.rule(RULES.omitted, path)
       return omittedPart(part['type'])
     default:
       return refuse(at(path, 'type'), oneOf(['text', 'image_url', 'input_audio', 'file', 'refusal']), part['type'])

@@ -3,7 +3,8 @@
 
 import type { CanonicalRequest, RequestedSampling } from '../../domain/conversation.js'
 import type { JsonObject } from '../../domain/json.js'
-import type { RouteMatch } from '../base.js'
+import type { RulesOff } from '../../domain/rules.js'
+import type { HttpRequestHead, RouteMatch } from '../base.js'
 import { unknownKeys } from '../shared/content.js'
 import {
   arrayField,
@@ -34,7 +35,12 @@ const KNOWN = new Set(
 const STORED = ['previous_response_id', 'conversation', 'prompt'] as const
 
 /** Throws DIALECT_INVALID_REQUEST. */
-export function decodeResponsesRequest(body: JsonObject, _route: RouteMatch): CanonicalRequest {
+export function decodeResponsesRequest(
+  body: JsonObject,
+  _route: RouteMatch,
+  _head: HttpRequestHead,
+  off?: RulesOff,
+): CanonicalRequest {
   for (const key of STORED) {
     if (body[key] !== undefined && body[key] !== null) {
       refuseUnsupported(key, 'no state is stored between requests: send the whole history in input')
@@ -43,7 +49,7 @@ export function decodeResponsesRequest(body: JsonObject, _route: RouteMatch): Ca
   if (booleanField(body, 'background') === true) refuseUnsupported('background', 'wanted false: answers are not stored')
   const n = integerField(body, 'n') ?? 1
   if (n !== 1) refuseUnsupported('n', `wanted 1, got ${n}: one call gives one answer`)
-  const history = createHistory()
+  const history = createHistory(off)
   history.system(stringField(body, 'instructions') ?? '')
   const items = inputItems(body)
   const { tools, names } = readTools(

@@ -174,8 +174,7 @@ function reasoningText(item: JsonObject, path: string, history: History): string
     })
   const shown = [texts('content'), texts('summary')].find(list => list.length > 0)
   if (sealed !== null) {
-    if (shown === undefined) history.rule(RULES.reasoningRestored)
-    return sealed
+    return shown !== undefined || history.uses(RULES.reasoningRestored) ? sealed : ''
   }
   if (shown === undefined && item['encrypted_content'])
     history.loss(path, 'reasoning encrypted by another server cannot be read')
@@ -243,6 +242,6 @@ function readPart(part: JsonObject, path: string, history: History): ContentPart
 
 function omitted(kind: string, path: string, history: History): ContentPart[] {
   history.loss(path, `${kind} is not carried to the engine`)
-  history.rule(RULES.omitted)
+  history.rule(RULES.omitted, path)
   return [omittedPart(kind)]
 }

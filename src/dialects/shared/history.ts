@@ -7,6 +7,8 @@
 // - images of results follow the whole group in one user message, each labelled with its call (anthropic-request-1).
 
 import type { CanonicalMessage, ContentPart, Loss, ToolCall } from '../../domain/conversation.js'
+import { RolloutError } from '../../domain/errors.js'
+import { NO_RULES_OFF, PROMPT_RULES, type RulesOff } from '../../domain/rules.js'
 import { RULES, type Rule } from './rules.js'
 
 /** Stands between merged system texts and before a notice that is folded in. */
@@ -33,7 +35,10 @@ export interface History {
   user(parts: readonly ContentPart[]): void
   assistant(turn: AssistantTurn): void
   result(result: ToolResult): void
-  rule(rule: Rule): void
+  /** True when the rule is on: the caller then applies it, and it is named. */
+  uses(rule: Rule): boolean
+  /** A change that cannot be left out. Throws DIALECT_INVALID_REQUEST when the config switches the rule off. */
+  rule(rule: Rule, path?: string): void
   loss(path: string, reason: string): void
   /** Names of rules in order of first use. */
   finish(): {
@@ -51,18 +56,33 @@ interface ResultGroup {
   readonly later: CanonicalMessage[]
 }
 
-export function createHistory(): History {
+export function createHistory(off: RulesOff = NO_RULES_OFF): History {
   const messages: CanonicalMessage[] = []
   const leading: string[] = []
   const rules = new Set<Rule>()
   const losses: Loss[] = []
   let group: ResultGroup | null = null
 
+  const uses = (rule: Rule): boolean => {
+    if (off.has(rule)) return false
+    rules.add(rule)
+    return true
+  }
+  const rule = (name: Rule, path = 'history'): void => {
+    if (uses(name)) return
+    throw new RolloutError('DIALECT_INVALID_REQUEST', `${path}: ${PROMPT_RULES[name].why}; the rule is switched off`, {
+      details: { rule: name },
+    })
+  }
+  const notice = (content: string): CanonicalMessage => ({
+    role: uses(RULES.noticeAsUser) ? 'user' : 'system',
+    content,
+  })
   const closeGroup = () => {
     if (group === null) return
     const closed = group
     group = null
-    messages.push(...groupMessages(closed, rules))
+    messages.push(...groupMessages(closed, uses, notice))
   }
   const begin = () => {
     if (leading.length === 0) return
@@ -78,8 +98,7 @@ export function createHistory(): History {
       } else if (group !== null && group.later.length === 0) {
         group.notices.push(text)
       } else {
-        rules.add(RULES.noticeAsUser)
-        ;(group?.later ?? messages).push({ role: 'user', content: text })
+        ;(group?.later ?? messages).push(notice(text))
       }
     },
     user(parts) {
@@ -106,7 +125,7 @@ export function createHistory(): History {
     result({ id, name, text, images = [] }) {
       begin()
       group ??= { open: [], results: [], notices: [], later: [] }
-      if (group.later.length > 0) rules.add(RULES.resultsFirst)
+      if (group.later.length > 0) rule(RULES.resultsFirst)
       const call = takeCall(group.open, id, name)
       group.results.push({
         id: id ?? call?.id ?? `call_${messages.length}_${group.results.length}`,
@@ -115,7 +134,8 @@ export function createHistory(): History {
         images,
       })
     },
-    rule: rule => void rules.add(rule),
+    uses,
+    rule,
     loss: (path, reason) => void losses.push({ path, reason }),
     finish() {
       begin()
@@ -142,21 +162,30 @@ function takeCall(open: ToolCall[], id: string | null, name: string | undefined)
 }
 
 /** Results, then their images, then what had to wait. */
-function groupMessages({ results, notices, later }: ResultGroup, rules: Set<Rule>): CanonicalMessage[] {
+function groupMessages(
+  { results, notices, later }: ResultGroup,
+  uses: (rule: Rule) => boolean,
+  notice: (text: string) => CanonicalMessage,
+): CanonicalMessage[] {
+  const isMoving = results.some(({ images }) => images.length > 0) && uses(RULES.resultImages)
+  const isFolding = notices.length > 0 && results.length > 0 && uses(RULES.noticeInResult)
   const images: ContentPart[] = []
   const tools = results.map(({ id, name, text, images: own }, index): CanonicalMessage => {
-    if (own.length > 0)
+    if (isMoving && own.length > 0)
       images.push({ type: 'text', text: `Image from tool call ${id}${name ? ` (${name})` : ''}:` }, ...own)
-    const folded = index === results.length - 1 ? [text, ...notices].filter(piece => piece !== '') : [text]
-    return { role: 'tool', toolCallId: id, content: folded.join(SEPARATOR) }
+    const isLast = index === results.length - 1
+    const folded = isFolding && isLast ? [text, ...notices].filter(piece => piece !== '').join(SEPARATOR) : text
+    const staying = !isMoving && own.length > 0
+    return {
+      role: 'tool',
+      toolCallId: id,
+      content: staying ? [...(folded === '' ? [] : [{ type: 'text', text: folded } as const]), ...own] : folded,
+    }
   })
-  if (images.length > 0) rules.add(RULES.resultImages)
-  if (notices.length > 0) rules.add(results.length > 0 ? RULES.noticeInResult : RULES.noticeAsUser)
-  const loose = results.length > 0 ? [] : notices
   return [
     ...tools,
     ...(images.length > 0 ? [{ role: 'user', content: images } as const] : []),
-    ...loose.map(text => ({ role: 'user', content: text }) as const),
+    ...(isFolding ? [] : notices.map(notice)),
     ...later,
   ]
 }
