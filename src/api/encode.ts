@@ -44,6 +44,7 @@ export function ledgerJson(ledger: LedgerCounts): JsonObject {
     traces: ledger.traces,
     tokens: { sampled: tokens.sampled, trained: tokens.trained, set_aside: tokens.setAside },
     trained_fraction: tokens.sampled === 0 ? 0 : tokens.trained / tokens.sampled,
+    not_trainable: ledger.notTrainable,
     joins: ledger.joins,
     breaks: ledger.breaks,
     rules: ledger.rules,

@@ -40,7 +40,7 @@ export function compile(config: ClusterConfig, around: Surroundings): Compiled {
       path.replace(/^~(?=\/|$)/, () => around.home),
     )
 
-  const simulation = simulationPlan(config)
+  const simulation = withAdapters(simulationPlan(config), config)
   if (simulation === null && config.upstreams.length === 0)
     say(['upstreams'], 'wanted at least one upstream, or simulation')
   const upstreams = upstreamPlans(config, simulation)
@@ -149,6 +149,16 @@ function simulationPlan(config: ClusterConfig): SimulationPlan | null {
   if (config.simulation) return config.simulation
   if (config.simulation === null || config.upstreams.length > 0) return null
   return simulationSchema.parse({})
+}
+
+/** The embedded server serves what adapters the aliases to it name. */
+function withAdapters(simulation: SimulationPlan | null, { models, upstreams }: ClusterConfig): SimulationPlan | null {
+  if (simulation === null) return null
+  const isOurs = (upstream: string) => upstream === SIMULATION_UPSTREAM && !upstreams.some(({ id }) => id === upstream)
+  const adapters = Object.values(models).flatMap(({ upstream, adapter }) =>
+    adapter !== null && isOurs(upstream) ? [adapter] : [],
+  )
+  return adapters.length === 0 ? simulation : { ...simulation, adapters: [...new Set(adapters)] }
 }
 
 function upstreamPlans(config: ClusterConfig, simulation: SimulationPlan | null): readonly UpstreamPlan[] {

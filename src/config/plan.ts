@@ -42,6 +42,8 @@ export interface LimitsPlan {
 export interface SimulationPlan {
   readonly port: number
   readonly modelName: string
+  /** Further served names: the adapters that aliases name. Absent = none. */
+  readonly adapters?: readonly string[]
   readonly contextWindow: number
   /** Of requests that bring no seed of their own. */
   readonly seed: number

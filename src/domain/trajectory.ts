@@ -40,6 +40,8 @@ export interface LedgerCounts {
     readonly trained: number
     readonly setAside: Partial<Record<SetAsideReason, number>>
   }
+  /** What is `filtered` in more words: why the calls may not be trained -> their sampled tokens. */
+  readonly notTrainable: Partial<Record<string, number>>
   readonly joins: Partial<Record<JoinClass, number>>
   readonly breaks: Partial<Record<BreakReason, number>>
   /** Named rule (src/domain/rules.ts) -> calls whose prompt it changed. */

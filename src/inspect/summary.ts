@@ -66,6 +66,9 @@ export function ledgerRows(ledger: SavedLedger): readonly Row[] {
       name: 'tokens',
       text: `${count(tokens.sampled)} sampled = ${count(tokens.trained)} trained + ${count(setAside)} set aside${reasons}`,
     },
+    ...(Object.keys(ledger.not_trainable).length > 0
+      ? [{ name: 'not trainable', text: `tokens: ${countsText(ledger.not_trainable)}` }]
+      : []),
     { name: 'joins', text: countsText(ledger.joins) },
     { name: 'breaks', text: countsText(ledger.breaks) },
     { name: 'rules', text: countsText(ledger.rules) },

@@ -29,6 +29,7 @@ export const emptyCounts = (): LedgerCounts => ({
   failedCalls: 0,
   traces: 0,
   tokens: { sampled: 0, trained: 0, setAside: {} satisfies Partial<Record<SetAsideReason, number>> },
+  notTrainable: {},
   joins: {} satisfies Partial<Record<JoinClass, number>>,
   breaks: {} satisfies Partial<Record<BreakReason, number>>,
   rules: {},

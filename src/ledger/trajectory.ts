@@ -128,11 +128,15 @@ function countsOf(
   for (const { reason, tokens } of made.setAside) addTo(setAside, reason, tokens)
   for (const failed of ledger.failed) addTo(setAside, 'aborted', failed.abortedTokens)
   addTo(setAside, 'over_length', overLength)
+  const notTrainable: Partial<Record<string, number>> = {}
+  for (const { record, reason, tokens } of made.setAside)
+    if (reason === 'filtered') addTo(notTrainable, record.notTrainable ?? 'logprob_unknown', tokens)
   const counts: LedgerCounts = {
     calls: ledger.calls.length,
     failedCalls: ledger.failed.length,
     traces: traces.length,
     tokens: { sampled: made.sampledTokens, trained, setAside: byKey(setAside) },
+    notTrainable: byKey(notTrainable),
     joins: byKey(countBy(made.classes.values())),
     breaks: byKey(countBy(made.breaks.values())),
     rules: byKey(countBy(ledger.calls.flatMap(({ record }) => [...new Set(record.rulesApplied)]))),

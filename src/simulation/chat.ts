@@ -22,6 +22,8 @@ export interface Engine {
   readonly cache: PrefixCache
   readonly clock: Clock
   readonly modelName: string
+  /** Further names that are served, as vLLM serves LoRA adapters. The policy is the same. */
+  readonly adapters: ReadonlySet<string>
   readonly contextWindow: number
   /** Randomness of a request that names no seed: another one each time. */
   unseeded(): Random
@@ -66,7 +68,7 @@ interface Prepared {
 /** A generation ready to run. Throws VllmError or RolloutError DIALECT_INVALID_REQUEST before anything is sent. */
 export function prepare(engine: Engine, given: ChatRequest): Prepared {
   const request = engine.drift.has('hidden_reasoning') ? { ...given, includeReasoning: false } : given
-  if (request.model !== null && request.model !== engine.modelName) {
+  if (request.model !== null && request.model !== engine.modelName && !engine.adapters.has(request.model)) {
     throw new VllmError(404, `The model \`${request.model}\` does not exist.`, 'model')
   }
   const prompt = promptIds(engine, request)
@@ -94,7 +96,7 @@ export function prepare(engine: Engine, given: ChatRequest): Prepared {
     includeStop: request.includeStop,
   })
   const cachedTokens = engine.cache.visit(prompt)
-  return { request, prompt, cachedTokens, steps, tools: tools.length > 0, model: engine.modelName }
+  return { request, prompt, cachedTokens, steps, tools: tools.length > 0, model: request.model ?? engine.modelName }
 }
 
 function offered(tool: ChatRequest['tools'][number]): OfferedTool {

@@ -57,6 +57,7 @@ export async function startSimulation(options: SimulationOptions): Promise<Simul
     cache: prefixCache(),
     clock,
     modelName: plan.modelName,
+    adapters: new Set(plan.adapters),
     contextWindow: plan.contextWindow,
     unseeded: () => seededRandom(plan.seed, 'unseeded', unseeded++),
     prefillMsPer1k: plan.prefillMsPer1k,
@@ -156,19 +157,17 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/load': { method: 'GET', answer: (_engine, _body, { running }) => ({ server_load: running }) },
   '/v1/models': {
     method: 'GET',
-    answer: ({ modelName, contextWindow, clock }) => ({
+    answer: ({ modelName, adapters, contextWindow, clock }) => ({
       object: 'list',
-      data: [
-        {
-          id: modelName,
-          object: 'model',
-          created: Math.floor(clock.now() / 1000),
-          owned_by: 'vllm',
-          root: modelName,
-          parent: null,
-          max_model_len: contextWindow,
-        },
-      ],
+      data: [modelName, ...adapters].map(id => ({
+        id,
+        object: 'model',
+        created: Math.floor(clock.now() / 1000),
+        owned_by: 'vllm',
+        root: id,
+        parent: id === modelName ? null : modelName,
+        max_model_len: contextWindow,
+      })),
     }),
   },
   '/tokenize': {

@@ -28,6 +28,7 @@ export const emptyTrajectory = (fields: Partial<Trajectory> = {}): Trajectory =>
     joins: {},
     breaks: {},
     rules: {},
+    notTrainable: {},
     alternatives: { faithful: NOTHING, lenient: NOTHING, prompt_prefix: NOTHING },
     perRequest: { traces: 0, trainerTokens: 0 },
     reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },
