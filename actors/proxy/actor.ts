@@ -16,7 +16,7 @@ export function proxyProps(options: ProxyOptions): ActorProps<ProxyMessage, Prox
   const holder: GatewayHolder = {
     port: options.port,
     opening: null,
-    gate: new PauseGate(options.gate ?? OPEN),
+    gate: new PauseGate(options.gate ?? OPEN, options.plan.limits.mailbox),
   }
   return {
     behavior: () => ({

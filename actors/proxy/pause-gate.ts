@@ -1,6 +1,7 @@
 // The gate before the engines: where calls are counted, and where they wait while generation is paused. One gate in a proxy's thread;
 // it outlives restarts of the actor. Must hold: each pass is given back exactly once, so that a pause always drains in the end.
 
+import { RolloutError } from '../../src/domain/errors.js'
 import type { GateState } from '../../src/domain/inference.js'
 import type { Release } from './slots.js'
 
@@ -19,7 +20,10 @@ export class PauseGate {
   /** Aborts when the gate closes; a fresh one for each time that it is open. */
   #closing = new AbortController()
 
-  constructor(state: GateState) {
+  readonly #maxWaiting: number
+
+  constructor(state: GateState, maxWaiting: number) {
+    this.#maxWaiting = maxWaiting
     this.#state = state
     if (state.isClosed) this.#closing.abort()
   }
@@ -53,10 +57,16 @@ export class PauseGate {
     for (const settled of [...this.#waiting, ...this.#draining]) settled()
   }
 
-  /** Settles when the gate is open; at once when it is. Rejects with the reason of `signal`, and then waits no more. */
+  /**
+   * Settles when the gate is open; at once when it is. Rejects with the reason of `signal`, and then waits no more; with
+   * DIALECT_RATE_LIMITED at once when too many wait already.
+   */
   async opened(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     if (!this.isClosed) return
+    if (this.#waiting.size >= this.#maxWaiting) {
+      throw new RolloutError('DIALECT_RATE_LIMITED', 'generation is paused, and too many calls wait for its end')
+    }
     await new Promise<void>((resolve, reject) => {
       const open = () => {
         this.#waiting.delete(open)

@@ -14,13 +14,17 @@ const CONTEXT_PATTERNS = [
   /exceeds? the available context size/i,
   /exceeds? the configured limit/i,
   /exceeded model/i,
+  /`inputs` tokens \+ `max_new_tokens` must be <=/,
   /context_length_exceeded/,
 ]
+/** vLLM names what is too long: ids, or characters before it has counted any. */
+const CONTEXT_PARAMS = ['input_tokens', 'input_text']
 const WINDOW_PATTERNS = [
   /maximum context length (?:is|of) (\d+)/i,
   /context length \((\d+) tokens\)/i,
   /context size \((\d+) tokens\)/i,
   /maximum model length of (\d+)/i,
+  /`max_new_tokens` must be <= (\d+)/,
 ]
 const PROMPT_PATTERNS = [
   /passed (\d+) input tokens/i,
@@ -29,6 +33,8 @@ const PROMPT_PATTERNS = [
   /(?:input|request|prompt) \((\d+) tokens\)/i,
   /prompt \(length (\d+)\)/i,
   /resulted in (\d+) tokens/i,
+  /request has (\d+) input tokens/i,
+  /Given: (\d+) `inputs` tokens/,
 ]
 
 export function readError(
@@ -49,7 +55,9 @@ export function readErrorBody(status: number, body: string): Omit<UpstreamErrorI
     (body.trim() === '' ? `HTTP ${status} without a body` : body.trim())
   const isContext =
     (status === 400 || status === 413 || status === 422) &&
-    (CONTEXT_PATTERNS.some(pattern => pattern.test(message)) || error?.['type'] === 'exceed_context_size_error')
+    (CONTEXT_PATTERNS.some(pattern => pattern.test(message)) ||
+      error?.['type'] === 'exceed_context_size_error' ||
+      CONTEXT_PARAMS.includes(textOf(error?.['param']) ?? ''))
   return {
     status,
     message: message.slice(0, MAX_MESSAGE_CHARACTERS),

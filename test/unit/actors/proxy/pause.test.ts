@@ -219,6 +219,17 @@ t.test('life-cycle-22: a call that waits at the gate ends with 403 when its sess
   t.match(await pair.ledger(session), { calls: [], failed: [] })
 })
 
+t.test('more calls than may wait are told to come again', async t => {
+  const { pair, session } = await world(t, [{ pieces: ['x'] }], { limits: { mailbox: 1 } })
+  await pair.pause()
+  const waiting = pair.post(path, body, { key: session.key })
+  await session.probe.expectMessage('calls-held', 5_000)
+  const refused = await pair.post(path, body, { key: session.key })
+  t.strictSame([refused.status, refused.headers.get('retry-after')], [429, '2'])
+  await pair.resume()
+  t.equal((await waiting).status, 200)
+})
+
 t.test('a pause has an owner: another can neither take nor end it, but for force', async t => {
   const { pair } = await world(t, [{ pieces: ['x'] }])
   t.match(await pair.pause({ owner: 'one' }), { pause: { owner: 'one' } })
