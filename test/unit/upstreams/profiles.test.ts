@@ -233,6 +233,24 @@ t.test('SGLang: trimmed logprobs.content is not trusted, one incomplete entry sp
   t.strictSame([hole.sampledIds, hole.logprobs], [Int32Array.of(5, 9), null])
 })
 
+t.test(
+  'versions of the weights are read where an engine tells them, by text or number; half a list is none',
+  async t => {
+    const answer = (meta: JsonObject) =>
+      sglang.readAnswer({ choices: [{ message: { content: 'x' }, finish_reason: 'stop', meta_info: meta }] })
+    t.match(answer({ weight_version: 7 }), { weightVersion: '7', weightSpans: undefined })
+    const spans = [
+      { version: 7, start: 0, end: 3 },
+      { version: 'v8', start: 3, end: 5 },
+    ]
+    t.strictSame(answer({ weight_versions: spans }).weightSpans, [
+      { version: '7', start: 0, end: 3 },
+      { version: 'v8', start: 3, end: 5 },
+    ])
+    t.equal(answer({ weight_versions: [...spans, { version: 9 }] }).weightSpans, undefined)
+  },
+)
+
 t.test('streamed tool calls come in order, with their ids and raw argument text', async t => {
   const reader = vllm.streamReader()
   const chunk = (delta: JsonObject, rest: JsonObject = {}) =>
