@@ -30,10 +30,7 @@ export function inspectCommand(program: Command): void {
     .description('show a saved session result as a person reads it')
     .argument('<session>', 'session id (or its beginning), or the path of a result file')
     .option('--html <file>', 'write one self-contained HTML page instead')
-    .option(
-      '--save-dir <folder>',
-      'where result files lie (default: saveDir of --config, else results/ of the state folder)',
-    )
+    .option('--save-dir <folder>', 'where result files lie (default: saveDir of the config)')
     .option('--config <file>', 'cluster config whose saveDir and tokenizer to use')
     .option('--tokenizer <name>', 'folder of the model’s tokenizer, or qwen3 (default: of --config, else qwen3)')
     .option('--trace <n>', 'only this trace, from 1', positive)
@@ -44,7 +41,7 @@ export function inspectCommand(program: Command): void {
 
 function inspect(session: string, options: InspectOptions): void {
   const plan = loadPlan({ path: options.config ?? null, profiles: Object.keys(upstreams) })
-  const path = findResult(session, options.saveDir ?? plan.saveDir ?? join(plan.stateDir, 'results'))
+  const path = findResult(session, options.saveDir ?? plan.saveDir ?? '.')
   const result = readResult(readFileSync(path, 'utf8'), path)
   const pieces = tokenPieces(
     options.tokenizer ?? plan.upstreams.find(one => one.tokenizer !== null)?.tokenizer ?? 'qwen3',

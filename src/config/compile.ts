@@ -106,7 +106,7 @@ export function compile(config: ClusterConfig, around: Surroundings): Compiled {
       callbackExpiryMs: duration(budgets.callbackExpiry),
     },
     defaultRuntime: config.defaultRuntime,
-    saveDir: config.saveDir === null ? null : folder(config.saveDir),
+    saveDir: config.saveDir === null ? null : folder(config.saveDir ?? `${stateDir}/results`),
     stateDir,
     cacheDir,
     security: {

@@ -192,7 +192,10 @@ export const configSchema = z.strictObject({
     .nullable()
     .default(null)
     .describe('Runtime of tasks that name none. null = such tasks are refused.'),
-  saveDir: folder.nullable().default(null).describe('Where result files go. null = none are written.'),
+  saveDir: folder
+    .nullable()
+    .optional()
+    .describe('Where result files go. Absent = results/ of stateDir, where `inspect` looks; null = none are written.'),
   stateDir: folder.nullable().default(null).describe('null = $XDG_STATE_HOME/sextant, else ~/.local/state/sextant.'),
   cacheDir: folder.nullable().default(null).describe('null = $XDG_CACHE_HOME/sextant, else ~/.cache/sextant.'),
   security: security.prefault({}),

@@ -2,7 +2,6 @@
 // submit the bundled task over HTTP, show progress, print what came of it. Interrupted, it stops everything it started.
 
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { type Service, startService } from '../../../actors/service.js'
 import { realClock } from '../../../actors/system/clock.js'
 import { loadPlan } from '../../config/load.js'
@@ -92,7 +91,7 @@ function quickstartPlan(options: QuickstartOptions): Plan {
       simulation: { drift: [...options.drift], contextWindow: 131_072, decodeMsPerToken: options.kill ? 3 : 0 },
     },
   })
-  return { ...plan, saveDir: join(plan.stateDir, 'results') }
+  return plan
 }
 
 /** Bytes downloaded for the harness; 0 when it was in the cache. */
