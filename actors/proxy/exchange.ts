@@ -4,12 +4,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Dialect, HttpRequestHead, RouteMatch } from '../../src/dialects/base.js'
 import { detect, nearestDialect } from '../../src/dialects/detect.js'
+import type { CanonicalRequest } from '../../src/domain/conversation.js'
 import { RolloutError } from '../../src/domain/errors.js'
 import { isObject, type JsonObject } from '../../src/domain/json.js'
 import { type AnswerWriter, answerWriter } from '../../src/http/answer.js'
 import { readBody } from '../../src/http/body.js'
 import { EVENTS } from '../../src/observability/events.js'
-import { generate, inactive, STOPPING } from './generate.js'
+import { type Continuation, generate, inactive, STOPPING } from './generate.js'
 import { modelNames, resolveModel } from './models.js'
 import { type Refusal, refusalOf, refuse } from './reply.js'
 import { restored } from './restore.js'
@@ -68,7 +69,7 @@ async function serveRoute(
       return
     case 'count': {
       const { json } = await readJson(request, services.plan.limits.bodyBytes)
-      const decoded = dialect.decodeRequest(json, route, head, services.rulesOff)
+      const { decoded } = decodeCall(services, entry, dialect, route, head, json)
       const { upstream, model } = resolveModel(services.plan, services.targets, entry.session.models, decoded.model)
       const prompt = { ...decoded, messages: (await restored(services, entry, upstream, model, decoded)).messages }
       const tokens = await services.facts.count(upstream, prompt, model)
@@ -107,7 +108,7 @@ async function serveGeneration(
   entry.running.add(running)
   const readCall = async () => {
     const { text, json } = await readJson(request, services.plan.limits.bodyBytes)
-    return { text, decoded: dialect.decodeRequest(json, route, head, services.rulesOff) }
+    return { text, ...decodeCall(services, entry, dialect, route, head, json) }
   }
   void answer.delivered.then(isDelivered => {
     if (isDelivered) return
@@ -115,17 +116,36 @@ async function serveGeneration(
     running.abort.abort(new CallCancelled('client-left'))
   })
   try {
-    const { text, decoded } = await readCall().catch(cause => {
+    const { text, decoded, goesOn } = await readCall().catch(cause => {
       // Refused before it was a call: the number is free again, unless a later call has taken the next.
       if (entry.nextSequence === sequence + 1) entry.nextSequence = sequence
       throw cause
     })
-    const call = { entry, running, sequence, dialect, route, head, answer, body: text, decoded, startedAtMs }
+    const call = { entry, running, sequence, dialect, route, head, answer, body: text, decoded, goesOn, startedAtMs }
     await generate(services, call)
   } finally {
     entry.running.delete(running)
     finish()
   }
+}
+
+/** Decodes a call, with the conversation that it goes on from. Throws DIALECT_INVALID_REQUEST, naming an answer that is not stored. */
+function decodeCall(
+  { rulesOff }: ProxyServices,
+  { stored }: SessionEntry,
+  dialect: Dialect,
+  route: RouteMatch,
+  head: HttpRequestHead,
+  json: JsonObject,
+): { readonly decoded: CanonicalRequest; readonly goesOn: Continuation | null } {
+  const previousId = dialect.stored?.previousId(json) ?? null
+  const conversation = previousId === null ? null : stored.conversation(previousId)
+  const decoded =
+    conversation !== null && dialect.stored !== undefined
+      ? dialect.stored.decodeContinued(json, conversation, rulesOff)
+      : dialect.decodeRequest(json, route, head, rulesOff)
+  const items = dialect.stored?.ownItems(json) ?? null
+  return { decoded, goesOn: items && { previousId, items } }
 }
 
 /** The session of the key, or the refusal. A session named anywhere else in the request is ignored. */

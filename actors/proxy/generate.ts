@@ -6,6 +6,7 @@ import type { Dialect, HttpRequestHead, RouteMatch } from '../../src/dialects/ba
 import type { CanonicalRequest, CanonicalResponse } from '../../src/domain/conversation.js'
 import { RolloutError } from '../../src/domain/errors.js'
 import type { CompletionId } from '../../src/domain/ids.js'
+import type { JsonObject } from '../../src/domain/json.js'
 import type { AnswerWriter } from '../../src/http/answer.js'
 import type { UpstreamAnswer } from '../../src/upstreams/base.js'
 import { admitted } from './admission.js'
@@ -20,6 +21,12 @@ import type { ProxyServices } from './services.js'
 import { CallCancelled, type RunningCall, type SessionEntry } from './sessions.js'
 import type { Release } from './slots.js'
 
+/** What a later call may go on from, once this one is answered. */
+export interface Continuation {
+  readonly previousId: string | null
+  readonly items: readonly JsonObject[]
+}
+
 /** One call of a running session, its body read and decoded. */
 export interface ModelCall {
   readonly entry: SessionEntry
@@ -31,6 +38,8 @@ export interface ModelCall {
   readonly answer: AnswerWriter
   readonly body: string
   readonly decoded: CanonicalRequest
+  /** null = nothing is kept. */
+  readonly goesOn: Continuation | null
   readonly startedAtMs: number
 }
 
@@ -51,7 +60,9 @@ export async function generate(services: ProxyServices, call: ModelCall): Promis
     if (limit !== null) {
       if (!entry.isLimitTold) entry.session.session.tell({ type: 'limit-reached', limit })
       entry.isLimitTold = true
-      await reply.whole(finalStop(services, decoded, limit))
+      const stop = finalStop(services, decoded, limit)
+      keepAnswer(call, stop)
+      await reply.whole(stop)
       return
     }
     const prepared = await prepareCall(services, entry, dialect, head, decoded)
@@ -192,6 +203,7 @@ async function ask(
         return false
       }
       call.entry.memory.remember(answerTurn(response), prepared.request.messages)
+      keepAnswer(call, response)
       if (signal.aborted) {
         // Recorded, but the harness is refused: whatever it is sent is not the answer.
         await cancelled(reply, call)
@@ -247,6 +259,13 @@ const CANCEL_TEXTS: Readonly<Record<CallCancelled['reason'], string>> = {
   'client-left': 'the client closed its connection before the answer',
   'session-ended': 'the session ended before the answer',
   'proxy-stopping': 'the gateway stopped before the answer',
+}
+
+/** Keeps an answer for a later call to go on from, where the API does that and the harness did not forbid it. */
+function keepAnswer({ entry, dialect, decoded, body, goesOn }: ModelCall, response: CanonicalResponse): void {
+  if (goesOn === null || dialect.stored === undefined) return
+  const { id, items } = dialect.stored.answerItems(response, decoded)
+  entry.stored.keep(id, { previousId: goesOn.previousId, items: [...goesOn.items, ...items], size: body.length })
 }
 
 const answerTurn = ({ content, reasoning, toolCalls }: CanonicalResponse) => ({

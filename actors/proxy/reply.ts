@@ -67,6 +67,10 @@ export function refusalOf(cause: unknown): Refusal {
     }
     case 'UPSTREAM_CONTEXT_LENGTH':
       return { status: 400, message, code: 'context_length_exceeded' }
+    case 'DIALECT_TOO_LARGE':
+    case 'DIALECT_UNSUPPORTED_ENCODING':
+      // The dialect has a word of its own API for the status.
+      return { status: ERROR_CODES[code].status, message }
     default:
       return { status: ERROR_CODES[code].status, message, code: code.toLowerCase() }
   }

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import type { SessionId } from '../../src/domain/ids.js'
 import type { ProxySession } from '../protocol/proxy.js'
 import { Slots } from './slots.js'
+import { StoredAnswers } from './stored-answers.js'
 import { TurnMemory } from './turn-memory.js'
 
 /** Why a call was cut: reason of its abort signal. */
@@ -30,6 +31,7 @@ export interface RunningCall {
 
 export class SessionEntry {
   readonly memory = new TurnMemory()
+  readonly stored = new StoredAnswers()
   readonly slots: Slots
   readonly running = new Set<RunningCall>()
   session: ProxySession

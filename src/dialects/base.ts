@@ -43,6 +43,21 @@ export interface StreamEncoder {
   fail(status: number, message: string, code?: string): readonly SseFrame[]
 }
 
+/** For an API that keeps its answers: how a request goes on from one. */
+export interface StoredConversations {
+  /** Id of the answer that a request goes on from; null = none. Throws DIALECT_INVALID_REQUEST. */
+  previousId(body: JsonObject): string | null
+  /** Items of this request alone, for later ones to go on from; null when the harness asked that nothing be kept. Throws as decodeRequest. */
+  ownItems(body: JsonObject): readonly JsonObject[] | null
+  /** Decodes `body` with the conversation so far before its own items. Throws as decodeRequest. */
+  decodeContinued(body: JsonObject, conversation: readonly JsonObject[], off?: RulesOff): CanonicalRequest
+  /** The answer's id towards the harness, and its items. */
+  answerItems(
+    response: CanonicalResponse,
+    request: CanonicalRequest,
+  ): { readonly id: string; readonly items: readonly JsonObject[] }
+}
+
 export interface Dialect {
   readonly id: DialectId
   readonly summary: string
@@ -52,6 +67,8 @@ export interface Dialect {
   sessionKey(head: HttpRequestHead): string | null
   /** `off`: rules that the config switches off. Throws RolloutError DIALECT_INVALID_REQUEST naming the field and what was wanted. */
   decodeRequest(body: JsonObject, route: RouteMatch, head: HttpRequestHead, off?: RulesOff): CanonicalRequest
+  /** Absent: the API keeps nothing between requests. With it, decodeRequest refuses a request that goes on from an answer. */
+  readonly stored?: StoredConversations
   /** Body of a non-streaming answer. Throws UPSTREAM_ERROR for an answer that finished `abort` or `error`. */
   encodeResponse(response: CanonicalResponse, request: CanonicalRequest): JsonObject
   streamEncoder(request: CanonicalRequest): StreamEncoder

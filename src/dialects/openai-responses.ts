@@ -1,9 +1,11 @@
 // OpenAI Responses: routes and shapes. Requests are read in openai-responses/decode.ts, answers written in openai-responses/encode.ts.
-// Clients: Codex, OpenCode and Pi with OpenAI models, the OpenAI SDK. Nothing is stored between requests: `previous_response_id` is refused.
+// Clients: Codex, OpenCode and Pi with OpenAI models, the OpenAI SDK. Answers are stored within
+// their session only, for `previous_response_id` (openai-responses/stored.ts).
 
 import type { Dialect, HttpRequestHead, RouteMatch } from './base.js'
 import { decodeResponsesRequest } from './openai-responses/decode.js'
 import { encodeResponseObject, responsesStream } from './openai-responses/encode.js'
+import { storedResponses } from './openai-responses/stored.js'
 import { openaiContextLength, openaiErrorBody, openaiModels } from './shared/openai.js'
 import { endsWithRoute } from './shared/paths.js'
 import { findSessionKey } from './shared/session-key.js'
@@ -14,6 +16,7 @@ export const openaiResponses: Dialect = {
   route,
   sessionKey: findSessionKey,
   decodeRequest: decodeResponsesRequest,
+  stored: storedResponses,
   encodeResponse: encodeResponseObject,
   streamEncoder: responsesStream,
   keepAlive: ': keep-alive\n\n',

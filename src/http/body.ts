@@ -1,15 +1,17 @@
 // Reads the body of a request: with a limit on both the bytes on the wire and the decoded ones, and with the content encodings
-// gzip, deflate and br. A body over the limit is read to its end and thrown away, so that the client can read the answer.
+// gzip, deflate, br and zstd. A body over the limit is read to its end and thrown away, so that the client can read the answer.
 
 import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
 import { RolloutError } from '../domain/errors.js'
+import { decodeZstd, ZstdTooLarge } from './zstd.js'
 
 const decoders = {
   gzip: promisify(gunzip),
   'x-gzip': promisify(gunzip),
   br: promisify(brotliDecompress),
+  zstd: (body: Uint8Array, options: { maxOutputLength: number }) => decodeZstd(body, options.maxOutputLength),
   // Some clients send raw deflate under this name.
   deflate: async (body: Uint8Array, options: { maxOutputLength: number }) =>
     ((body[0] ?? 0) & 0x0f) === 8 ? promisify(inflate)(body, options) : promisify(inflateRaw)(body, options),
@@ -42,7 +44,7 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
     if (!isKnown(name)) {
       throw new RolloutError(
         'DIALECT_UNSUPPORTED_ENCODING',
-        `content-encoding ${name} is not supported; wanted gzip, deflate, br or none`,
+        `content-encoding ${name} is not supported; wanted gzip, deflate, br, zstd or none`,
       )
     }
     body = await decode(name, body, maxBytes)
@@ -61,7 +63,8 @@ async function decode(name: keyof typeof decoders, body: Buffer, maxBytes: numbe
   try {
     return await decoders[name](body, { maxOutputLength: maxBytes })
   } catch (cause) {
-    if ((cause as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(maxBytes)
+    if (cause instanceof ZstdTooLarge || (cause as { code?: unknown }).code === 'ERR_BUFFER_TOO_LARGE')
+      throw tooLarge(maxBytes)
     throw new RolloutError('DIALECT_INVALID_REQUEST', `the body is not valid ${name}`, { cause })
   }
 }

@@ -33,6 +33,8 @@ export interface ScriptedAnswer {
   readonly cutAfter?: number
   /** An error event after so many chunks, in place of the rest. */
   readonly errorAfter?: number
+  /** The bytes of a streamed answer, each piece written in a turn of its own, in place of all the above. */
+  readonly raw?: readonly Uint8Array[]
   /** Fields added to a whole answer's choice or a stream's first chunk. */
   readonly extra?: JsonObject
 }
@@ -132,6 +134,15 @@ async function reply(response: ServerResponse, body: JsonObject, answer: Scripte
   if (response.destroyed) return
   if (answer.status !== undefined && answer.status !== 200) {
     sendJson(response, answer.status, answer.error ?? { error: { message: `HTTP ${answer.status}` } }, answer.headers)
+    return
+  }
+  if (answer.raw !== undefined && body['stream'] === true) {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const piece of answer.raw) {
+      response.write(piece)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    response.end()
     return
   }
   const pieces = answer.pieces ?? []

@@ -30,6 +30,15 @@ const check = (claim: boolean, message: string) => {
   if (!claim) throw new Error(message)
 }
 
+/** Arguments of a call that was cut stay text: SDKs read what they can of them. */
+function wholeOrText(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
+}
+
 function anthropic(events: readonly Loose[], frames: readonly HeldFrame[]): Fields {
   let message: Fields = {}
   const content: Fields[] = []
@@ -61,7 +70,7 @@ function anthropic(events: readonly Loose[], frames: readonly HeldFrame[]): Fiel
       }
       case 'content_block_stop':
         check(open && event['index'] === content.length - 1, 'the open block is closed')
-        if (json !== '') (content.at(-1) as Fields)['input'] = JSON.parse(json)
+        if (json !== '') (content.at(-1) as Fields)['input'] = wholeOrText(json)
         open = false
         break
       case 'message_delta':

@@ -87,7 +87,7 @@ t.test('a running session that is cancelled: one kill, no trained token, its slo
   t.match(await world.describe(), { runInflight: 0 })
 })
 
-t.test('an agent that runs out of its budget is TIMEOUT, with traces that stay trainable', async t => {
+t.test('capture-7: an agent that runs out of its budget is TIMEOUT, with traces that stay trainable', async t => {
   world.start('s-slow', 'sleep 600', { agentTimeoutSeconds: 0.4 })
   const result = await world.result('s-slow')
   t.match(result, {

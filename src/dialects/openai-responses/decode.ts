@@ -1,5 +1,6 @@
-// Reads a Responses request into the canonical form; input items are read in input.ts, tools in tools.ts. A request that leans on stored
-// state (`previous_response_id`, `conversation`, `prompt`, `background`) is refused by name: ignoring it would answer without the history.
+// Reads a Responses request into the canonical form; input items are read in input.ts, tools in tools.ts. A request that leans on state we do
+// not have (`conversation`, `prompt`, `background`, an answer that is not stored) is refused by name: ignoring it would answer without the
+// history.
 
 import type { CanonicalRequest, RequestedSampling } from '../../domain/conversation.js'
 import type { JsonObject } from '../../domain/json.js'
@@ -22,7 +23,7 @@ import {
 } from '../shared/fields.js'
 import { createHistory, type History } from '../shared/history.js'
 import { readToolChoice } from '../shared/openai-tools.js'
-import { readInput } from './input.js'
+import { type PlacedItem, readInput } from './input.js'
 import { echoNames, engineName, readTools } from './tools.js'
 
 /** Carried, the gateway's own, or without effect on prompt and sampling. */
@@ -35,15 +36,29 @@ const KNOWN = new Set(
 const STORED = ['previous_response_id', 'conversation', 'prompt'] as const
 
 /** Throws DIALECT_INVALID_REQUEST. */
-export function decodeResponsesRequest(
+export const decodeResponsesRequest = (
   body: JsonObject,
   _route: RouteMatch,
   _head: HttpRequestHead,
   off?: RulesOff,
+): CanonicalRequest => decode(body, [], off)
+
+/** `conversation`: items before the request's own. Throws DIALECT_INVALID_REQUEST. */
+export function decodeContinued(
+  body: JsonObject,
+  conversation: readonly JsonObject[],
+  off?: RulesOff,
 ): CanonicalRequest {
+  const { previous_response_id: previousId, ...own } = body
+  const placed = conversation.map((item, index) => ({ item, path: at('previous_response_id.items', index) }))
+  const request = decode(own, placed, off)
+  return { ...request, echo: { ...request.echo, previousId } }
+}
+
+function decode(body: JsonObject, before: readonly PlacedItem[], off: RulesOff | undefined): CanonicalRequest {
   for (const key of STORED) {
     if (body[key] !== undefined && body[key] !== null) {
-      refuseUnsupported(key, 'no state is stored between requests: send the whole history in input')
+      refuseUnsupported(key, 'not stored here: send the whole history in input')
     }
   }
   if (booleanField(body, 'background') === true) refuseUnsupported('background', 'wanted false: answers are not stored')
@@ -51,7 +66,7 @@ export function decodeResponsesRequest(
   if (n !== 1) refuseUnsupported('n', `wanted 1, got ${n}: one call gives one answer`)
   const history = createHistory(off)
   history.system(stringField(body, 'instructions') ?? '')
-  const items = inputItems(body)
+  const items = [...before, ...inputItems(body)]
   const { tools, names } = readTools(
     [{ items: arrayField(body, 'tools') ?? [], path: 'tools' }, ...additionalTools(items)],
     history,
@@ -92,21 +107,23 @@ export function decodeResponsesRequest(
       format: objectField(text, 'format', 'text'),
       parallelToolCalls: parallel,
       toolChoice: body['tool_choice'] ?? undefined,
+      store: booleanField(body, 'store'),
     },
   }
 }
 
-/** `input` as a list of items; a string is one user message. */
-function inputItems(body: JsonObject): readonly JsonObject[] {
+/** `input` as a list of items; a string is one user message. Throws DIALECT_INVALID_REQUEST. */
+export function inputItems(body: JsonObject): readonly PlacedItem[] {
   const input = body['input']
-  if (typeof input === 'string' && input !== '') return [{ type: 'message', role: 'user', content: input }]
+  if (typeof input === 'string' && input !== '') {
+    return [{ item: { type: 'message', role: 'user', content: input }, path: 'input' }]
+  }
   if (!Array.isArray(input) || input.length === 0) return refuse('input', 'a string or a non-empty array', input)
-  return input.map((item, index) => asObject(item, at('input', index)))
+  return input.map((item, index) => ({ item: asObject(item, at('input', index)), path: at('input', index) }))
 }
 
-function additionalTools(items: readonly JsonObject[]): { items: readonly unknown[]; path: string }[] {
-  return items.flatMap((item, index) => {
-    const path = at('input', index)
+function additionalTools(items: readonly PlacedItem[]): { items: readonly unknown[]; path: string }[] {
+  return items.flatMap(({ item, path }) => {
     return item['type'] === 'additional_tools'
       ? [{ items: arrayField(item, 'tools', path) ?? [], path: at(path, 'tools') }]
       : []

@@ -217,10 +217,13 @@ function terminalFields(response: CanonicalResponse): {
   }
 }
 
+/** Id of an answer towards the harness. */
+export const responseId = (completionId: string): string => `resp_${idStem(completionId)}`
+
 /** The response object. Settings come back as asked; instructions and tools are not repeated, being large and read by no client. */
 function responseObject(head: ResponseHead, { echo }: CanonicalRequest, fields: JsonObject): JsonObject {
   return {
-    id: `resp_${idStem(head.id)}`,
+    id: responseId(head.id),
     object: 'response',
     created_at: head.createdAt,
     status: 'in_progress',
@@ -231,9 +234,9 @@ function responseObject(head: ResponseHead, { echo }: CanonicalRequest, fields: 
     model: head.model,
     output: [],
     parallel_tool_calls: echo['parallelToolCalls'] ?? true,
-    previous_response_id: null,
+    previous_response_id: echo['previousId'] ?? null,
     reasoning: { effort: echo['effort'] ?? null, summary: echo['summary'] ?? null },
-    store: false,
+    store: echo['store'] ?? true,
     temperature: echo['temperature'] ?? null,
     text: { format: echo['format'] ?? { type: 'text' } },
     tool_choice: echo['toolChoice'] ?? 'auto',

@@ -36,9 +36,15 @@ const KINDS = [
   'local_shell_call_output',
 ]
 
-export function readInput(items: readonly JsonObject[], names: ToolNames, history: History): void {
+/** An input item and where it stands: `input[2]`, or in the conversation that the request goes on from. */
+export interface PlacedItem {
+  readonly item: JsonObject
+  readonly path: string
+}
+
+export function readInput(items: readonly PlacedItem[], names: ToolNames, history: History): void {
   const turn = turnCollector(history)
-  for (const [index, item] of items.entries()) readItem(item, at('input', index), names, turn, history)
+  for (const { item, path } of items) readItem(item, path, names, turn, history)
   turn.flush()
 }
 

@@ -38,20 +38,23 @@ function leavingClient(pair: Pair, session: PairSession, changes: object = {}) {
   }
 }
 
-t.test('a client that leaves in mid-stream ends the engine’s call; its ids are counted as aborted', async t => {
-  const pieces = ['one', 'two', ...Array(1000).fill('more')]
-  const { engine, pair, session } = await world(t, [{ pieces, pause: { atChunk: 2, until: never } }])
-  const client = leavingClient(pair, session, { stream: true })
-  await readerOf(await client.response).until('two')
-  await client.leave()
-  t.equal(await (await engine.generation(0)).closedEarly, true, 'the engine sees its connection closed')
-  const ledger = await pair.ledger(session)
-  t.match(ledger, {
-    calls: [],
-    failed: [{ status: 499, sequence: 0, abortedTokens: 2, error: /client closed/ }],
-  })
-  t.match(await pair.inflight(), { inflight: 0, unacknowledged: 0 }, 'no counter stays behind')
-})
+t.test(
+  'chat-wire-7: a client that leaves in mid-stream ends the engine’s call; its ids are counted as aborted',
+  async t => {
+    const pieces = ['one', 'two', ...Array(1000).fill('more')]
+    const { engine, pair, session } = await world(t, [{ pieces, pause: { atChunk: 2, until: never } }])
+    const client = leavingClient(pair, session, { stream: true })
+    await readerOf(await client.response).until('two')
+    await client.leave()
+    t.equal(await (await engine.generation(0)).closedEarly, true, 'the engine sees its connection closed')
+    const ledger = await pair.ledger(session)
+    t.match(ledger, {
+      calls: [],
+      failed: [{ status: 499, sequence: 0, abortedTokens: 2, error: /client closed/ }],
+    })
+    t.match(await pair.inflight(), { inflight: 0, unacknowledged: 0 }, 'no counter stays behind')
+  },
+)
 
 t.test('a client that leaves before a whole answer ends the engine’s call', async t => {
   const { engine, pair, session } = await world(t, [{ pieces: ['x'], before: never }])
@@ -87,7 +90,7 @@ t.test('a marked retry whose first connection is gone: one turn, one answer, one
   })
 })
 
-t.test('the end of a session cancels its calls, and its key is worth nothing afterwards', async t => {
+t.test('capture-5: the end of a session cancels its calls, and its key is worth nothing afterwards', async t => {
   const { engine, pair, session } = await world(t, [
     { pieces: ['x'], before: never },
     { pieces: ['one', 'two'], pause: { atChunk: 1, until: never } },

@@ -76,7 +76,7 @@ for (const [dialect, call] of Object.entries(dialectCalls)) {
   })
 }
 
-t.test('a client that leaves on the terminal event has its last turn in the ledger', async t => {
+t.test('capture-1: a client that leaves on the terminal event has its last turn in the ledger', async t => {
   const engine = await scriptedEngine(t, [{ pieces: ['bye'] }])
   const pair = await startPair(t, gatewayPlan([{ urls: [engine.url] }]))
   const terminal = {

@@ -12,7 +12,7 @@ async function world(t: Parameters<typeof startPair>[0], script: readonly Script
   return { engine, pair, session: await pair.session('s-a') }
 }
 
-t.test('an engine error and then a good answer: one turn, the failure counted with its status', async t => {
+t.test('capture-4: an engine error and then a good answer: one turn, the failure counted with its status', async t => {
   const { pair, session } = await world(t, [
     { status: 500, error: { error: { message: 'CUDA out of memory', type: 'InternalServerError', code: 500 } } },
     { pieces: ['fine'] },
