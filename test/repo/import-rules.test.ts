@@ -65,6 +65,11 @@ const PLANTS: readonly { readonly file: string; readonly text: string; readonly 
   },
   { file: 'src/wire/plant.ts', text: "export { pack } from 'msgpackr'\n", rule: 'only-codec-imports-msgpackr' },
   {
+    file: 'src/http/plant-fzstd.ts',
+    text: "export { decompress } from 'fzstd'\n",
+    rule: 'only-http-zstd-imports-fzstd',
+  },
+  {
     file: 'actors/pools/plant-pool.ts',
     text: "export { Piscina } from 'piscina'\n",
     rule: 'only-pool-imports-piscina',

@@ -122,10 +122,13 @@ function readPart(
       return [readSource(block, path, 'image', history)]
     case 'document':
       return [readSource(block, path, 'document', history)]
-    case 'search_result':
-      return blocksOf(block['content'], at(path, 'content')).flatMap(inner =>
+    case 'search_result': {
+      const heading = [stringField(block, 'title', path), stringField(block, 'source', path)].filter(text => text)
+      const texts = blocksOf(block['content'], at(path, 'content')).flatMap(inner =>
         readPart(inner.block, inner.path, history, deferred),
       )
+      return heading.length > 0 ? [textPart(heading.join(' ')), ...texts] : texts
+    }
     case 'tool_reference': {
       const name = requiredString(block, 'tool_name', path)
       return [textPart(deferred.get(name) ?? `Tool: ${name}`)]
@@ -181,4 +184,5 @@ function argumentText(input: Json | undefined, path: string): string {
 /** Blocks of tools that Anthropic runs itself, and of containers and compaction. */
 const isServerBlock = (type: unknown): boolean =>
   typeof type === 'string' &&
-  (/^(server|mcp)_tool_use$|_tool_result$/.test(type) || ['container_upload', 'compaction', 'fallback'].includes(type))
+  (/^(server|mcp)_tool_use$|_tool_result$/.test(type) ||
+    ['container_upload', 'compaction', 'fallback', 'browser_state', 'mcp_tool_listing'].includes(type))

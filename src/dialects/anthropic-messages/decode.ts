@@ -5,7 +5,6 @@ import type { CanonicalRequest, RequestedSampling } from '../../domain/conversat
 import type { Json, JsonObject } from '../../domain/json.js'
 import type { RulesOff } from '../../domain/rules.js'
 import type { HttpRequestHead, RouteMatch } from '../base.js'
-import { unknownKeys } from '../shared/content.js'
 import {
   asObject,
   at,
@@ -20,15 +19,10 @@ import {
   stringList,
 } from '../shared/fields.js'
 import { createHistory, type History } from '../shared/history.js'
+import { unread } from '../shared/unread.js'
 import { readAssistant, readSystem, readUser } from './blocks.js'
+import { MESSAGES_SHAPE } from './shape.js'
 import { readToolChoice, readTools } from './tools.js'
-
-/** Carried, or without effect on prompt and sampling. */
-const KNOWN = new Set(
-  'model messages system tools tool_choice max_tokens temperature top_p top_k stop_sequences stream thinking output_config metadata service_tier _proxy_session_id'.split(
-    ' ',
-  ),
-)
 
 /** Throws DIALECT_INVALID_REQUEST. `max_tokens` may be missing (a count has none): then nothing is asked. */
 export function decodeMessagesRequest(
@@ -45,9 +39,10 @@ export function decodeMessagesRequest(
   }
   const thinking = readThinking(body, history)
   const output = objectField(body, 'output_config') ?? {}
-  const format = readFormat(objectField(output, 'format', 'output_config'), history)
+  const format =
+    readFormat(objectField(output, 'format', 'output_config'), 'output_config.format', history) ??
+    readFormat(objectField(body, 'output_format'), 'output_format', history)
   const effort = stringField(output, 'effort', 'output_config')
-  for (const { path, reason } of unknownKeys(body, KNOWN)) history.loss(path, reason)
   notePrefill(body, history)
   const { messages, rules, losses } = history.finish()
   const choice = tools.length > 0 ? readToolChoice(body) : {}
@@ -62,7 +57,7 @@ export function decodeMessagesRequest(
     ...(format && { responseFormat: format }),
     ...(effort !== undefined && { reasoningEffort: effort }),
     ...(thinking !== undefined && { enableThinking: thinking }),
-    losses,
+    losses: [...losses, ...unread(body, MESSAGES_SHAPE, losses)],
     rules,
     echo: {},
   }
@@ -102,21 +97,22 @@ function readThinking(body: JsonObject, history: History): boolean | undefined {
   switch (thinking['type']) {
     case 'enabled':
     case 'adaptive':
+    case 'between_tools':
       return true
     case 'disabled':
       return false
     default:
-      return refuse('thinking.type', oneOf(['enabled', 'adaptive', 'disabled']), thinking['type'])
+      return refuse('thinking.type', oneOf(['enabled', 'adaptive', 'between_tools', 'disabled']), thinking['type'])
   }
 }
 
-function readFormat(format: JsonObject | undefined, history: History): JsonObject | undefined {
+function readFormat(format: JsonObject | undefined, path: string, history: History): JsonObject | undefined {
   if (format === undefined) return undefined
-  const schema = objectField(format, 'schema', 'output_config.format')
+  const schema = objectField(format, 'schema', path)
   if (format['type'] === 'json_schema' && schema !== undefined) {
     return { type: 'json_schema', json_schema: { name: 'output', schema: schema as Json } }
   }
-  history.loss('output_config.format', 'only json_schema with a schema is carried')
+  history.loss(path, 'only json_schema with a schema is carried')
   return undefined
 }
 

@@ -5,7 +5,6 @@ import type { CanonicalRequest, RequestedSampling } from '../../domain/conversat
 import type { JsonObject } from '../../domain/json.js'
 import type { RulesOff } from '../../domain/rules.js'
 import type { HttpRequestHead, RouteMatch } from '../base.js'
-import { unknownKeys } from '../shared/content.js'
 import {
   asObject,
   at,
@@ -19,21 +18,11 @@ import {
   stringList,
 } from '../shared/fields.js'
 import { createHistory, type History } from '../shared/history.js'
+import { unread } from '../shared/unread.js'
 import { readContents, systemText } from './contents.js'
-import { camelKeys, listField, pick } from './names.js'
+import { camelCase, camelKeys, listField, pick } from './names.js'
 import { lowerCaseTypes, readToolChoice, readTools } from './schema.js'
-
-/** Carried, or without effect on prompt and sampling. */
-const KNOWN = new Set(
-  'contents systemInstruction tools toolConfig generationConfig safetySettings labels model cachedContent sessionId _proxySessionId'.split(
-    ' ',
-  ),
-)
-const KNOWN_CONFIG = new Set(
-  'temperature topP topK maxOutputTokens stopSequences candidateCount presencePenalty frequencyPenalty seed responseMimeType responseSchema responseJsonSchema thinkingConfig'.split(
-    ' ',
-  ),
-)
+import { GOOGLE_SHAPE } from './shape.js'
 
 /** Throws DIALECT_INVALID_REQUEST. A count request may wrap the body in `generateContentRequest`. */
 export function decodeGoogleRequest(
@@ -55,12 +44,10 @@ export function decodeGoogleRequest(
   if (contents.length === 0) refuse('contents', 'a non-empty array', body['contents'])
   readContents(contents, history)
   const tools = readTools(body, history)
-  const toolChoice = tools.length > 0 ? readToolChoice(body) : undefined
+  const toolChoice = tools.length > 0 ? readToolChoice(body, history) : undefined
   const config = camelKeys(objectField(body, 'generationConfig') ?? {})
-  const format = readFormat(config)
+  const format = readFormat(config, history)
   const thinking = readThinking(config, history)
-  for (const { path, reason } of unknownKeys(body, KNOWN)) history.loss(path, reason)
-  for (const { path, reason } of unknownKeys(config, KNOWN_CONFIG)) history.loss(at('generationConfig', path), reason)
   const { messages, rules, losses } = history.finish()
   return {
     dialect: 'google_generate',
@@ -72,7 +59,7 @@ export function decodeGoogleRequest(
     stream: route.stream ?? false,
     ...(format && { responseFormat: format }),
     ...thinking,
-    losses,
+    losses: [...losses, ...unread(body, GOOGLE_SHAPE, losses, camelCase)],
     rules,
     echo: {},
   }
@@ -97,9 +84,14 @@ function readSampling(config: JsonObject): RequestedSampling {
   return Object.fromEntries(Object.entries(read).filter(([, value]) => value !== undefined)) as RequestedSampling
 }
 
-function readFormat(config: JsonObject): JsonObject | undefined {
+function readFormat(config: JsonObject, history: History): JsonObject | undefined {
   const path = 'generationConfig'
-  if (stringField(config, 'responseMimeType', path) !== 'application/json') return undefined
+  if (stringField(config, 'responseMimeType', path) !== 'application/json') {
+    for (const key of ['responseSchema', 'responseJsonSchema']) {
+      if (objectField(config, key, path) !== undefined) history.loss(at(path, key), 'responseMimeType is not JSON')
+    }
+    return undefined
+  }
   const own = objectField(config, 'responseSchema', path)
   const schema = objectField(config, 'responseJsonSchema', path) ?? (own && (lowerCaseTypes(own) as JsonObject))
   if (schema === undefined) return { type: 'json_object' }

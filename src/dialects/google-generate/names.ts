@@ -14,13 +14,11 @@ export function listField(owner: JsonObject, name: string, path: string): readon
   return typeof value === 'object' ? [value] : refuse(at(path, name), 'an array', value)
 }
 
+export const camelCase = (name: string): string =>
+  name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
 export const snakeCase = (name: string): string => name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 
 /** The object with its snake-case keys in camel case, one level deep. */
 export const camelKeys = (owner: JsonObject): JsonObject =>
-  Object.fromEntries(
-    Object.entries(owner).map(([key, value]) => [
-      key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
-      value,
-    ]),
-  )
+  Object.fromEntries(Object.entries(owner).map(([key, value]) => [camelCase(key), value]))

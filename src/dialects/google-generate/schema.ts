@@ -39,7 +39,7 @@ function readDeclaration(declaration: JsonObject, path: string): ToolDefinition 
 }
 
 /** Mode NONE, ANY, VALIDATED or AUTO; one allowed name makes it a named choice. */
-export function readToolChoice(body: JsonObject): ToolChoice | undefined {
+export function readToolChoice(body: JsonObject, history: History): ToolChoice | undefined {
   const config = pick(body, 'toolConfig')
   if (config === undefined || config === null) return undefined
   const calling = pick(asObject(config, 'toolConfig'), 'functionCallingConfig')
@@ -53,6 +53,8 @@ export function readToolChoice(body: JsonObject): ToolChoice | undefined {
   )
   const mode = stringField(fields, 'mode', path)?.toUpperCase()
   const [only] = allowed ?? []
+  const isNamed = allowed?.length === 1 && (mode === 'ANY' || mode === 'VALIDATED')
+  if (only !== undefined && !isNamed) history.loss(at(path, 'allowedFunctionNames'), 'the engine can be told one name')
   switch (mode) {
     case undefined:
     case 'AUTO':
@@ -62,7 +64,7 @@ export function readToolChoice(body: JsonObject): ToolChoice | undefined {
       return { type: 'none' }
     case 'ANY':
     case 'VALIDATED':
-      return allowed?.length === 1 && only !== undefined ? { type: 'function', name: only } : { type: 'required' }
+      return isNamed && only !== undefined ? { type: 'function', name: only } : { type: 'required' }
     default:
       return refuse(at(path, 'mode'), oneOf(['AUTO', 'ANY', 'NONE', 'VALIDATED']), fields['mode'])
   }

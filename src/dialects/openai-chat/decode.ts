@@ -12,7 +12,7 @@ import type {
 import { isObject, type Json, type JsonObject } from '../../domain/json.js'
 import type { RulesOff } from '../../domain/rules.js'
 import type { HttpRequestHead, RouteMatch } from '../base.js'
-import { omittedPart, textPart, unknownKeys } from '../shared/content.js'
+import { omittedPart, textPart } from '../shared/content.js'
 import {
   arrayField,
   asObject,
@@ -33,13 +33,8 @@ import { createHistory, type History } from '../shared/history.js'
 import { readFunctionTool, readToolChoice } from '../shared/openai-tools.js'
 import { pythonJson } from '../shared/python-json.js'
 import { RULES } from '../shared/rules.js'
-
-/** Carried, the gateway's own, or without effect on prompt and sampling. */
-const KNOWN = new Set(
-  'model messages tools tool_choice parallel_tool_calls stream stream_options temperature top_p top_k min_p presence_penalty frequency_penalty max_tokens max_completion_tokens seed stop n logprobs top_logprobs return_token_ids response_format reasoning_effort chat_template_kwargs store user metadata safety_identifier prompt_cache_key service_tier _proxy_session_id'.split(
-    ' ',
-  ),
-)
+import { unread } from '../shared/unread.js'
+import { CHAT_SHAPE } from './shape.js'
 
 /** Throws DIALECT_INVALID_REQUEST. */
 export function decodeChatRequest(
@@ -65,7 +60,6 @@ export function decodeChatRequest(
     if (key !== 'enable_thinking') history.loss(at('chat_template_kwargs', key), 'not carried to the engine')
   }
   const format = objectField(body, 'response_format')
-  for (const { path, reason } of unknownKeys(body, KNOWN)) history.loss(path, reason)
   const { messages, rules, losses } = history.finish()
   return {
     dialect: 'openai_chat',
@@ -79,7 +73,7 @@ export function decodeChatRequest(
     ...(format && format['type'] !== 'text' && { responseFormat: format }),
     ...(effort !== undefined && effort !== 'none' && { reasoningEffort: effort }),
     ...(thinking !== undefined && { enableThinking: thinking }),
-    losses,
+    losses: [...losses, ...unread(body, CHAT_SHAPE, losses)],
     rules,
     echo: {
       includeUsage: booleanField(objectField(body, 'stream_options') ?? {}, 'include_usage', 'stream_options') ?? false,

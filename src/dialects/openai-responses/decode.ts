@@ -6,7 +6,6 @@ import type { CanonicalRequest, RequestedSampling } from '../../domain/conversat
 import type { JsonObject } from '../../domain/json.js'
 import type { RulesOff } from '../../domain/rules.js'
 import type { HttpRequestHead, RouteMatch } from '../base.js'
-import { unknownKeys } from '../shared/content.js'
 import {
   arrayField,
   asObject,
@@ -23,15 +22,10 @@ import {
 } from '../shared/fields.js'
 import { createHistory, type History } from '../shared/history.js'
 import { readToolChoice } from '../shared/openai-tools.js'
+import { unread } from '../shared/unread.js'
 import { type PlacedItem, readInput } from './input.js'
+import { RESPONSES_SHAPE } from './shape.js'
 import { echoNames, engineName, readTools } from './tools.js'
-
-/** Carried, the gateway's own, or without effect on prompt and sampling. */
-const KNOWN = new Set(
-  'model input instructions tools tool_choice parallel_tool_calls stream stream_options temperature top_p max_output_tokens reasoning text include store prompt_cache_key prompt_cache_retention client_metadata metadata user safety_identifier service_tier truncation top_logprobs previous_response_id conversation prompt background n _proxy_session_id'.split(
-    ' ',
-  ),
-)
 
 const STORED = ['previous_response_id', 'conversation', 'prompt'] as const
 
@@ -77,9 +71,9 @@ function decode(body: JsonObject, before: readonly PlacedItem[], off: RulesOff |
   const text = objectField(body, 'text') ?? {}
   const format = readFormat(objectField(text, 'format', 'text'), history)
   if (stringField(text, 'verbosity', 'text') !== undefined) history.loss('text.verbosity', 'not carried to the engine')
+  if (stringField(body, 'truncation') === 'auto') history.loss('truncation', 'the history is never cut here')
   const parallel = booleanField(body, 'parallel_tool_calls')
   const choice = readToolChoice(body['tool_choice'], (name, namespace) => engineName(name, namespace, names))
-  for (const { path, reason } of unknownKeys(body, KNOWN)) history.loss(path, reason)
   const { messages, rules, losses } = history.finish()
   const sampling = readSampling(body)
   return {
@@ -94,7 +88,7 @@ function decode(body: JsonObject, before: readonly PlacedItem[], off: RulesOff |
     ...(format && { responseFormat: format }),
     ...(effort !== undefined && effort !== 'none' && { reasoningEffort: effort }),
     ...(effort !== undefined && { enableThinking: effort !== 'none' }),
-    losses,
+    losses: [...losses, ...unread(body, RESPONSES_SHAPE, losses)],
     rules,
     echo: {
       tools: echoNames(names),
@@ -108,6 +102,7 @@ function decode(body: JsonObject, before: readonly PlacedItem[], off: RulesOff |
       parallelToolCalls: parallel,
       toolChoice: body['tool_choice'] ?? undefined,
       store: booleanField(body, 'store'),
+      metadata: objectField(body, 'metadata'),
     },
   }
 }

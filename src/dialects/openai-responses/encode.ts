@@ -245,7 +245,7 @@ function responseObject(head: ResponseHead, { echo }: CanonicalRequest, fields: 
     truncation: 'disabled',
     usage: null,
     user: null,
-    metadata: {},
+    metadata: echo['metadata'] ?? {},
     ...fields,
   }
 }

@@ -1,7 +1,6 @@
 // Pieces of content that all dialects carry alike: data URLs, markers for what no text model takes, error markers of results.
 
-import type { ContentPart, Loss } from '../../domain/conversation.js'
-import type { JsonObject } from '../../domain/json.js'
+import type { ContentPart } from '../../domain/conversation.js'
 
 /** Starts the text of a failed tool's result (case anthropic-request-8). */
 export const TOOL_ERROR = '[Tool Error]'
@@ -20,10 +19,3 @@ export const dataImage = (mediaType: string, data: string): ContentPart => ({
 /** The line that stands where content was left out, e.g. `[document omitted: application/pdf]`. */
 export const omittedPart = (kind: string, detail?: string): ContentPart =>
   textPart(`[${kind} omitted${detail ? `: ${detail}` : ''}]`)
-
-/** Losses for the top-level keys with a value that are neither carried (`known`) nor without effect on the prompt and the sampling. */
-export function unknownKeys(body: JsonObject, known: ReadonlySet<string>): Loss[] {
-  return Object.entries(body).flatMap(([key, value]) =>
-    known.has(key) || value === undefined || value === null ? [] : [{ path: key, reason: 'not carried to the engine' }],
-  )
-}

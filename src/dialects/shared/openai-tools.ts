@@ -37,7 +37,8 @@ export function readToolChoice(
     return { type: 'function', name: nameOf(requiredString(nested, 'name', 'tool_choice.function'), undefined) }
   if (choice['name'] === undefined && choice['type'] !== 'function' && choice['type'] !== 'custom') {
     // `allowed_tools` and hosted tools: the engine has no such choice; the mode is what is left of it.
-    return { type: choice['mode'] === 'required' ? 'required' : 'auto' }
+    const allowed = objectField(choice, 'allowed_tools', 'tool_choice') ?? choice
+    return { type: allowed['mode'] === 'required' ? 'required' : 'auto' }
   }
   const name = requiredString(choice, 'name', 'tool_choice')
   return { type: 'function', name: nameOf(name, stringField(choice, 'namespace', 'tool_choice')) }

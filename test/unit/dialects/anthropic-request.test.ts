@@ -280,6 +280,7 @@ t.test('a whole Claude Code body is read, and what is not carried is named', asy
   })
   t.strictSame(got.losses, [
     { path: 'messages[2].content[0]', reason: 'a document given as base64 is not carried to the engine' },
+    { path: 'thinking.display', reason: 'not carried to the engine' },
     { path: 'context_management', reason: 'not carried to the engine' },
   ])
   t.equal(got.messages[2]?.content, '[document omitted: application/pdf]')
@@ -309,7 +310,7 @@ t.test('bad fields are refused by path', async t => {
   t.equal(refusal({ messages: [user], tools: [{ name: 7 }] }), 'tools[0].name: wanted a non-empty string, got 7')
   t.equal(
     refusal({ messages: [user], thinking: { type: 'x' } }),
-    'thinking.type: wanted one of "enabled", "adaptive", "disabled", got "x"',
+    'thinking.type: wanted one of "enabled", "adaptive", "between_tools", "disabled", got "x"',
   )
   t.equal(
     refusal({ messages: [{ role: 'user', content: [result(7 as unknown as string, 'x')] }] }),

@@ -1,0 +1,58 @@
+// What of a body no decoder reads, anywhere in it: each such field becomes a loss, so that nothing a harness says is dropped in silence. A
+// shape names the fields that are read, or that can have no effect on the prompt and the sampling (ids, caching, billing). Free JSON
+// (schemas, arguments, metadata) is not looked into.
+
+import type { Loss } from '../../domain/conversation.js'
+import { isObject, type JsonObject } from '../../domain/json.js'
+import { at } from './fields.js'
+
+/** Fields by name, lists being looked through; `free` = read as a whole, or without effect. A function chooses by the object itself. */
+export type Shape = 'free' | Fields | ((node: JsonObject) => Shape)
+
+export interface Fields {
+  readonly [name: string]: Shape
+}
+
+/** `{a: 'free', b: 'free'}` of `'a b'`. */
+export const free = (names: string): Fields => Object.fromEntries(names.split(' ').map(name => [name, 'free']))
+
+/**
+ * Losses for the fields of `body` that `shape` does not name. Fields without content (null, empty lists and objects) say nothing; what lies
+ * under a path in `known` is recorded already. `nameOf` maps a key of the body to its name in the shape.
+ */
+export function unread(
+  body: JsonObject,
+  shape: Shape,
+  known: readonly Loss[],
+  nameOf: (key: string) => string = key => key,
+): Loss[] {
+  const recorded = new Set(known.map(({ path }) => path))
+  const losses: Loss[] = []
+  const walk = (value: unknown, path: string, wanted: Shape): void => {
+    if (wanted === 'free' || typeof value !== 'object' || value === null || recorded.has(path)) return
+    if (Array.isArray(value)) {
+      for (const [index, item] of value.entries()) walk(item, at(path, index), wanted)
+      return
+    }
+    // What JSON.parse gave is JSON all the way down.
+    const node = value as JsonObject
+    const fields = typeof wanted === 'function' ? wanted(node) : wanted
+    if (typeof fields === 'function') throw new Error('a shape chooses once')
+    if (fields === 'free') return
+    for (const key of Object.keys(node)) {
+      const inner = fields[nameOf(key)]
+      const own = at(path, key)
+      if (inner !== undefined) walk(node[key], own, inner)
+      else if (hasContent(node[key]) && !recorded.has(own))
+        losses.push({ path: own, reason: 'not carried to the engine' })
+    }
+  }
+  walk(body, '', shape)
+  return losses
+}
+
+const hasContent = (value: unknown): boolean => {
+  if (value === undefined || value === null) return false
+  if (Array.isArray(value)) return value.length > 0
+  return isObject(value) ? Object.keys(value).length > 0 : true
+}
