@@ -18,9 +18,11 @@ const BLOCKS: Readonly<Record<string, Fields>> = {
   tool_reference: free('tool_name'),
 }
 
+const COMMON = free('type cache_control')
+const WHOLE = new Map(Object.entries(BLOCKS).map(([type, own]): [string, Fields] => [type, { ...COMMON, ...own }]))
+
 function block(node: JsonObject): Shape {
-  const own = BLOCKS[String(node['type'])]
-  return own === undefined ? 'free' : { ...free('type cache_control'), ...own }
+  return WHOLE.get(String(node['type'])) ?? 'free'
 }
 
 export const MESSAGES_SHAPE: Fields = {

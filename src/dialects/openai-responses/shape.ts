@@ -31,10 +31,12 @@ const ITEMS: Readonly<Record<string, Fields>> = {
   additional_tools: { role: 'free', tools: tool },
 }
 
+/** Codex's built-in provider adds its own note to every item. */
+const COMMON = free('type id status internal_chat_message_metadata_passthrough')
+const WHOLE = new Map(Object.entries(ITEMS).map(([type, own]): [string, Fields] => [type, { ...COMMON, ...own }]))
+
 function item(node: JsonObject): Shape {
-  const own = ITEMS[String(node['type'] ?? 'message')]
-  // Codex's built-in provider adds its own note to every item.
-  return own === undefined ? 'free' : { ...free('type id status internal_chat_message_metadata_passthrough'), ...own }
+  return WHOLE.get(String(node['type'] ?? 'message')) ?? 'free'
 }
 
 const TOOLS: Readonly<Record<string, Fields>> = {
@@ -45,9 +47,12 @@ const TOOLS: Readonly<Record<string, Fields>> = {
   shell: {},
 }
 
+const WHOLE_TOOLS = new Map(
+  Object.entries(TOOLS).map(([type, own]): [string, Fields] => [type, { type: 'free', ...own }]),
+)
+
 function tool(node: JsonObject): Shape {
-  const own = TOOLS[String(node['type'] ?? 'function')]
-  return own === undefined ? 'free' : { type: 'free', ...own }
+  return WHOLE_TOOLS.get(String(node['type'] ?? 'function')) ?? 'free'
 }
 
 export const RESPONSES_SHAPE: Fields = {

@@ -26,12 +26,17 @@ export function unread(
   known: readonly Loss[],
   nameOf: (key: string) => string = key => key,
 ): Loss[] {
-  const recorded = new Set(known.map(({ path }) => path))
-  const losses: Loss[] = []
-  const walk = (value: unknown, path: string, wanted: Shape): void => {
-    if (wanted === 'free' || typeof value !== 'object' || value === null || recorded.has(path)) return
+  const paths: string[] = []
+  // Names and numbers from the body down; a path is written only where there is something to say.
+  const place: (string | number)[] = []
+  const walk = (value: unknown, wanted: Shape): void => {
+    if (wanted === 'free' || typeof value !== 'object' || value === null) return
     if (Array.isArray(value)) {
-      for (const [index, item] of value.entries()) walk(item, at(path, index), wanted)
+      for (let index = 0; index < value.length; index += 1) {
+        place.push(index)
+        walk(value[index], wanted)
+        place.pop()
+      }
       return
     }
     // What JSON.parse gave is JSON all the way down.
@@ -41,14 +46,17 @@ export function unread(
     if (fields === 'free') return
     for (const key of Object.keys(node)) {
       const inner = fields[nameOf(key)]
-      const own = at(path, key)
-      if (inner !== undefined) walk(node[key], own, inner)
-      else if (hasContent(node[key]) && !recorded.has(own))
-        losses.push({ path: own, reason: 'not carried to the engine' })
+      if (inner === 'free') continue
+      place.push(key)
+      if (inner !== undefined) walk(node[key], inner)
+      else if (hasContent(node[key])) paths.push(place.reduce<string>(at, ''))
+      place.pop()
     }
   }
-  walk(body, '', shape)
-  return losses
+  walk(body, shape)
+  return paths
+    .filter(path => !known.some(loss => path.startsWith(loss.path) && /^($|[.[])/.test(path.slice(loss.path.length))))
+    .map(path => ({ path, reason: 'not carried to the engine' }))
 }
 
 const hasContent = (value: unknown): boolean => {
