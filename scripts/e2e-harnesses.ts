@@ -1,106 +1,119 @@
-// Runs the quickstart with each real harness CLI, one after the other, and prints one table. Exit code 0 = every one of them
-// had at least one solved sample and balanced accounts. Names as arguments choose; none = all six.
-import { spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+// `npm run e2e:harnesses`: every real CLI through every scenario of scripts/harnesses/scenarios.ts, one after the other, and one table.
+// Exit code 0 = all passed. `--only` takes names of CLIs and scenarios; both kinds may be mixed, e.g. `--only pi,codex,cut`.
+
 import Table from 'cli-table3'
-import type { SessionRow } from '../src/cli/quickstart/view.js'
-import { sum } from '../src/cli/quickstart/view.js'
+import { realClock } from '../actors/system/clock.js'
+import { loadPlan } from '../src/config/load.js'
+import { installHarness } from '../src/harnesses/install.js'
 import { harnesses } from '../src/harnesses/registry.js'
+import { upstreams } from '../src/upstreams/registry.js'
+import { runQuickstart } from './harnesses/quickstart.js'
+import { type Outcome, runScenario } from './harnesses/run.js'
+import { type CliId, SCENARIOS } from './harnesses/scenarios.js'
 
-interface Outcome {
-  readonly harness: string
-  readonly code: number
-  readonly seconds: number
-  readonly rows: readonly SessionRow[]
-  readonly stderr: string
-}
+const QUICKSTART = 'quickstart'
+const clis = Object.entries(harnesses).flatMap(([id, preset]) => (preset.install === null ? [] : [id as CliId]))
+const names = [QUICKSTART, ...SCENARIOS.map(scenario => scenario.name)]
 
-const entry = fileURLToPath(new URL('../main.js', import.meta.url))
-const all = Object.entries(harnesses).flatMap(([id, preset]) => (preset.install === null ? [] : [id]))
-const chosen = process.argv.slice(2)
-for (const name of chosen)
-  if (!all.includes(name)) throw new Error(`unknown harness ${name}: wanted one of ${all.join(', ')}`)
-
-let child: ReturnType<typeof spawn> | null = null
-let stopped = false
-process.on('SIGINT', () => {
-  stopped = true
-})
-process.on('SIGTERM', () => {
-  stopped = true
-  child?.kill('SIGTERM')
-})
+const { chosenClis, chosenScenarios } = choice(process.argv.slice(2))
+const stopping = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stopping.abort(new Error('interrupted')))
 
 const outcomes: Outcome[] = []
-for (const harness of chosen.length > 0 ? chosen : all) {
-  if (stopped) break
-  process.stderr.write(`== ${harness}\n`)
-  const outcome = await quickstart(harness)
-  if (outcome.code !== 0) process.stderr.write(`${outcome.stderr}\n`)
-  outcomes.push(outcome)
+try {
+  for (const harness of chosenClis) {
+    await install(harness)
+    for (const name of chosenScenarios) {
+      stopping.signal.throwIfAborted()
+      const outcome = await run(harness, name)
+      outcomes.push(outcome)
+      process.stderr.write(`${line(outcome)}\n`)
+    }
+  }
+} catch (cause) {
+  if (!stopping.signal.aborted) throw cause
 }
 
-const table = new Table({
-  head: [
-    'harness',
-    'exit',
-    'seconds',
-    'statuses',
-    'rewards',
-    'calls',
-    'traces',
-    'sampled',
-    'trained',
-    'set aside',
-    'joins',
-  ],
-  style: { head: [], border: [] },
-})
-for (const { harness, code, seconds, rows } of outcomes) {
-  table.push([
-    harness,
-    String(code),
-    seconds.toFixed(1),
-    counted(rows.map(row => row.status)),
-    rows.map(row => row.reward ?? 'none').join(' '),
-    rows.map(row => row.calls).join(' '),
-    rows.map(row => row.traces).join(' '),
-    String(sum(rows.map(row => row.sampled))),
-    String(sum(rows.map(row => row.trained))),
-    String(sum(rows.flatMap(row => Object.values(row.setAside)))),
-    counted(rows.flatMap(row => Object.entries(row.joins).flatMap(([name, count]) => Array<string>(count).fill(name)))),
-  ])
-}
-const good = outcomes.filter(outcome => outcome.code === 0).length
-process.stdout.write(`${table.toString()}\n${good} passed, ${outcomes.length - good} failed\n`)
-process.exitCode = stopped ? 130 : good === outcomes.length ? 0 : 1
+report()
+const bad = outcomes.filter(outcome => outcome.problems.length > 0).length
+process.stdout.write(`${outcomes.length - bad} passed, ${bad} failed\n`)
+process.exitCode = stopping.signal.aborted ? 130 : bad === 0 ? 0 : 1
 
-function quickstart(harness: string): Promise<Outcome> {
-  const startedAt = performance.now()
-  return new Promise((resolve, reject) => {
-    const started = spawn(process.execPath, [entry, 'quickstart', '--harness', harness, '--json'], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    child = started
-    let stdout = ''
-    let stderr = ''
-    started.stdout.on('data', chunk => {
-      stdout += String(chunk)
-    })
-    started.stderr.on('data', chunk => {
-      stderr += String(chunk)
-    })
-    started.on('error', reject)
-    started.on('close', code => {
-      const line = stdout.trim().split('\n').at(-1) ?? ''
-      const rows = line.startsWith('{') ? (JSON.parse(line) as { rows: SessionRow[] }).rows : []
-      resolve({ harness, code: code ?? 1, seconds: (performance.now() - startedAt) / 1000, rows, stderr })
-    })
+async function run(harness: CliId, name: string): Promise<Outcome> {
+  const scenario = SCENARIOS.find(candidate => candidate.name === name)
+  return scenario === undefined
+    ? await runQuickstart(harness, stopping.signal)
+    : await runScenario(harness, scenario, stopping.signal)
+}
+
+async function install(harness: CliId): Promise<void> {
+  const plan = loadPlan({ path: null, profiles: Object.keys(upstreams) })
+  await installHarness({
+    preset: harnesses[harness],
+    cacheDir: plan.cacheDir,
+    env: plan.hostEnvironment,
+    clock: realClock(),
+    signal: stopping.signal,
   })
 }
 
-function counted(names: readonly string[]): string {
+function report(): void {
+  const shown = chosenScenarios.filter(name => outcomes.some(outcome => outcome.scenario === name))
+  const table = new Table({ head: ['harness', ...shown], style: { head: [], border: [] } })
+  for (const harness of chosenClis) {
+    const cells = shown.map(name => {
+      const outcome = outcomes.find(candidate => candidate.harness === harness && candidate.scenario === name)
+      return outcome === undefined ? '-' : cell(outcome)
+    })
+    table.push([harness, ...cells])
+  }
+  process.stdout.write(`${table.toString()}\nCalls matched, by harness:\n`)
+  for (const harness of chosenClis) {
+    const own = outcomes.filter(outcome => outcome.harness === harness)
+    const total = own.reduce((sum, outcome) => sum + outcome.agreement.total, 0)
+    const matched = own.reduce((sum, outcome) => sum + outcome.agreement.matched, 0)
+    process.stdout.write(`  ${harness}: ${matched} of ${total}${ways(own)}\n`)
+  }
+  for (const outcome of outcomes.filter(({ problems, note }) => problems.length > 0 || note !== null))
+    process.stdout.write(`${line(outcome)}\n`)
+}
+
+function cell({ problems, agreement, row }: Outcome): string {
+  const verdict = problems.length === 0 ? 'pass' : 'FAIL'
+  const calls = agreement.total === 0 ? `${row?.calls ?? 0} calls` : `${agreement.matched} of ${agreement.total}`
+  return `${verdict}\n${calls}${row === null || row.failedCalls === 0 ? '' : `\n${row.failedCalls} failed`}`
+}
+
+function line(outcome: Outcome): string {
+  const { harness, scenario, problems, note, seconds, row, agreement, folder } = outcome
+  const how = row === null ? '' : ` ${row.status}, calls matched: ${agreement.matched} of ${agreement.total},`
+  const facts =
+    row === null
+      ? ''
+      : ` ${row.traces} traces, joins ${JSON.stringify(row.joins)}, breaks ${JSON.stringify(row.breaks)}`
+  const why = [...problems, ...(note === null ? [] : [note]), ...(folder === null ? [] : [`see ${folder}`])]
+  return `${problems.length === 0 ? 'pass' : 'FAIL'} ${harness} ${scenario} (${seconds.toFixed(0)} s):${how}${facts}${why.map(text => `\n    ${text}`).join('')}`
+}
+
+function ways(own: readonly Outcome[]): string {
   const counts = new Map<string, number>()
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
-  return [...counts].map(([name, count]) => `${name} ${count}`).join(', ') || '-'
+  for (const { agreement } of own)
+    for (const [way, count] of Object.entries(agreement.ways)) counts.set(way, (counts.get(way) ?? 0) + count)
+  return counts.size === 0 ? '' : ` (${[...counts].map(([way, count]) => `${way} ${count}`).join(', ')})`
+}
+
+function choice(args: readonly string[]): {
+  readonly chosenClis: readonly CliId[]
+  readonly chosenScenarios: readonly string[]
+} {
+  const wanted = args.filter(arg => arg !== '--only').flatMap(arg => arg.split(','))
+  for (const name of wanted)
+    if (!names.includes(name) && !clis.some(id => id === name))
+      throw new Error(`unknown name ${name}: wanted one of ${[...clis, ...names].join(', ')}`)
+  const chosen = clis.filter(id => wanted.includes(id))
+  const scenarios = names.filter(name => wanted.includes(name))
+  return {
+    chosenClis: chosen.length > 0 ? chosen : clis,
+    chosenScenarios: scenarios.length > 0 ? scenarios : names,
+  }
 }

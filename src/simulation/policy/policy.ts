@@ -8,17 +8,21 @@ import { type AnswerStyle, answer, type Reply, speller } from './answer.js'
 import { type Conversation, readConversation } from './conversation.js'
 import { compile, type Part, type Program, sequence } from './grammar.js'
 import type { Script, ScriptContext } from './script.js'
+import { delegate } from './scripts/delegate.js'
 import { drunkAnswer } from './scripts/drunk.js'
 import { fixCalculator } from './scripts/fix-calculator.js'
 import { generic } from './scripts/generic.js'
 import { hello } from './scripts/hello.js'
+import { longLoop } from './scripts/long-loop.js'
 import { asksForSummary, sideReply } from './scripts/side.js'
 import { findShell, instanceOf, type OfferedTool, plainCall } from './tools.js'
 
 /** Scenarios by the name that a task's instruction gives. `drunk` writes whole answers and stands apart. */
 const SCRIPTS: Readonly<Record<string, Script>> = {
+  delegate,
   'fix-calculator': fixCalculator,
   hello,
+  'long-loop': longLoop,
 }
 
 /** Compiled answers kept; a compiled answer is some 100 KB at most. */

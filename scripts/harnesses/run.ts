@@ -1,0 +1,261 @@
+// One scenario with one real CLI through the whole service: embedded policy, a forwarder that plays faults before it, the service, and
+// a forwarder in front of the gateway that sees what the harness sees. Everything it starts ends with it.
+
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { startService } from '../../actors/service.js'
+import { realClock } from '../../actors/system/clock.js'
+import { connectionTo } from '../../src/cli/connection.js'
+import { exampleTask } from '../../src/cli/quickstart/example.js'
+import { isAccounted, type SessionRow, sessionRow } from '../../src/cli/quickstart/view.js'
+import { loadPlan } from '../../src/config/load.js'
+import { isObject } from '../../src/domain/json.js'
+import { createLogger } from '../../src/observability/logger.js'
+import { sessionLayout } from '../../src/runtimes/environment.js'
+import { startSimulation } from '../../src/simulation/server.js'
+import { upstreams } from '../../src/upstreams/registry.js'
+import { type Agreement, agreement, type CapturedCall, capturedCalls, isGeneration } from './check.js'
+import { readHistory } from './history.js'
+import type { CliId, Expectation, Scenario } from './scenarios.js'
+import { windowProblems } from './window.js'
+import { forwarder } from './wire.js'
+
+/** Tokens; written into each CLI's own config and kept by the engine too. */
+const WINDOW = 131_072
+const MODEL = 'policy'
+
+export interface Outcome {
+  readonly harness: CliId
+  readonly scenario: string
+  readonly problems: readonly string[]
+  readonly agreement: Agreement
+  readonly row: SessionRow | null
+  readonly note: string | null
+  readonly seconds: number
+  /** Kept only where something failed. */
+  readonly folder: string | null
+}
+
+export async function runScenario(harness: CliId, scenario: Scenario, signal: AbortSignal): Promise<Outcome> {
+  const startedAt = performance.now()
+  const base = join(homedir(), '.local', 'state')
+  mkdirSync(base, { recursive: true })
+  const folder = mkdtempSync(join(base, 'sextant-e2e-'))
+  const clock = realClock()
+  const closers: (() => Promise<unknown>)[] = []
+  try {
+    const simulation = await startSimulation({ clock, plan: simulationPlan() })
+    closers.unshift(() => simulation.close())
+    let withTools = 0
+    const engine = await forwarder({
+      host: '127.0.0.1',
+      port: 0,
+      target: simulation.url,
+      clock,
+      spoil: exchange => {
+        if (!exchange.path.endsWith('/chat/completions') || !readHistory(exchange.body).hasTools) return null
+        return scenario.fault?.(withTools++) ?? null
+      },
+    })
+    closers.unshift(() => engine.close())
+    const port = await freePort()
+    const service = await startService(planFor(folder, port, engine.url), {
+      clock,
+      threads: 'real',
+      log: createLogger({ level: 'error' }),
+      logLevel: 'error',
+    })
+    closers.unshift(() => service.stop())
+    // Another loopback address, the same port: the service tells harnesses this one.
+    let window: readonly string[] | null = null
+    const front = await forwarder({
+      host: '127.0.0.2',
+      port,
+      target: `http://127.0.0.1:${port}`,
+      clock,
+      spoil: exchange => {
+        // The harness's home ends with the session, so it is looked into while the harness runs.
+        const session = sessionFolder(folder)
+        if (window === null && session !== null && isGeneration(exchange))
+          window = windowProblems(harness, WINDOW, sessionLayout(session).homeDir, exchange)
+        return null
+      },
+    })
+    closers.unshift(() => front.close())
+    const connection = connectionTo(service.controlUrl, service.token)
+    closers.unshift(() => connection.close())
+    const task = await taskFor(harness, scenario)
+    await connection.submit(task)
+    const result = await ended(connection, String(task['task_id']), clock.now() + scenario.limitMs, clock.now, signal)
+    const session = sessionFolder(folder)
+    const stdout = session === null ? '' : printed(session)
+    if (result === null)
+      return failed(harness, scenario, folder, startedAt, `did not end within ${scenario.limitMs / 1000} s`)
+    const row = sessionRow(result)
+    const agreed = agreement(result, front.exchanges, engine.exchanges, stdout)
+    const calls = capturedCalls(result)
+    const expected = scenario.expect(harness)
+    const problems = [
+      ...expectationProblems(expected, row, calls, result),
+      ...(isAccounted(row) ? [] : ['accounts do not balance']),
+      ...agreed.problems,
+      ...(window ?? []),
+    ]
+    if (problems.length === 0) rmSync(folder, { recursive: true, force: true })
+    else keep(folder, { result, harness: front.exchanges, engine: engine.exchanges, stdout })
+    return {
+      harness,
+      scenario: scenario.name,
+      problems,
+      agreement: agreed,
+      row,
+      note: expected.note ?? null,
+      seconds: (performance.now() - startedAt) / 1000,
+      folder: problems.length === 0 ? null : folder,
+    }
+  } finally {
+    for (const close of closers) await close()
+  }
+}
+
+const simulationPlan = () => ({
+  port: 0,
+  modelName: MODEL,
+  contextWindow: WINDOW,
+  seed: 1,
+  prefillMsPer1k: 0,
+  decodeMsPerToken: 0,
+  solveProbability: 1,
+  drift: [],
+})
+
+function planFor(folder: string, port: number, engineUrl: string) {
+  return loadPlan({
+    path: null,
+    profiles: Object.keys(upstreams),
+    overrides: {
+      control: { port: 0 },
+      gateway: { port, publicUrl: `http://127.0.0.2:${port}` },
+      stages: { init: 1, ready: 1, running: 1, postrun: 1 },
+      upstreams: [{ id: 'engine', profile: 'vllm', urls: [engineUrl], modelServed: MODEL, contextWindow: WINDOW }],
+      simulation: null,
+      stateDir: join(folder, 'state'),
+      saveDir: join(folder, 'results'),
+    },
+  })
+}
+
+/** The bundled task, with the scenario's script in place of its own; graded only where the script solves it. */
+async function taskFor(harness: CliId, scenario: Scenario): Promise<Record<string, unknown>> {
+  const settings = { taskId: `${harness}-${scenario.name}`, harness, samples: 1, seed: 3 }
+  const task = await exampleTask('fix-calculator', settings)
+  const runtime = isObject(task['runtime']) ? task['runtime'] : {}
+  const prepare = scenario.prepare?.[harness]
+  const steps = Array.isArray(runtime['prepare']) ? runtime['prepare'] : []
+  const isSolved = scenario.script === 'fix-calculator'
+  return {
+    ...task,
+    ...(!isSolved && {
+      instruction: `Work in this folder as far as you like.\n\nScenario: ${scenario.script}`,
+      evaluator: { strategy: 'session_completed' },
+    }),
+    timeout_seconds: scenario.limitMs / 1000,
+    limits: { context_window: WINDOW },
+    agent: { harness, settings: scenario.settings?.[harness] ?? {} },
+    ...(prepare !== undefined && {
+      runtime: { ...runtime, prepare: [...steps, { type: 'exec', command: prepare }] },
+    }),
+    ...scenario.task,
+  }
+}
+
+async function ended(
+  connection: ReturnType<typeof connectionTo>,
+  taskId: string,
+  deadline: number,
+  now: () => number,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, unknown>> | null> {
+  while (now() < deadline) {
+    signal.throwIfAborted()
+    const { results } = await connection.task(taskId, 5)
+    if (results[0] !== undefined) return results[0]
+  }
+  return null
+}
+
+function expectationProblems(
+  expected: Expectation,
+  row: SessionRow,
+  calls: readonly CapturedCall[],
+  result: Readonly<Record<string, unknown>>,
+): readonly string[] {
+  const traces = ((result['trajectory'] as { traces?: unknown[] } | null)?.traces ?? []).filter(isObject)
+  const tracesOf = (agent: string): number =>
+    traces.filter(trace => isObject(trace['metadata']) && trace['metadata']['agent'] === agent).length
+  const within = (name: string, value: number, [least, most]: readonly [number, number]): readonly string[] =>
+    value >= least && value <= most ? [] : [`${name}: wanted ${least} to ${most}, got ${value}`]
+  const broken = calls.filter(call => call.agent === 'main' && call.join !== null && call.join !== 'exact')
+  return [
+    ...(row.status === expected.status ? [] : [`status: wanted ${expected.status}, got ${row.status} (${row.error})`]),
+    ...(row.failureClass === expected.failureClass
+      ? []
+      : [`failure_class: wanted ${expected.failureClass}, got ${row.failureClass}`]),
+    ...(expected.error === undefined || expected.error.test(row.error ?? '') ? [] : [`error: ${row.error}`]),
+    ...within('failed calls', row.failedCalls, expected.failed),
+    ...within('main traces', tracesOf('main'), expected.main),
+    ...within('sub traces', tracesOf('sub'), expected.sub),
+    ...within('side traces', tracesOf('side'), expected.side),
+    ...within('calls', row.calls, [expected.calls, Number.POSITIVE_INFINITY]),
+    ...(expected.joins === 'exact' && broken.length > 0
+      ? [`${broken.length} joins not exact: ${JSON.stringify(row.breaks)}`]
+      : []),
+  ]
+}
+
+function failed(harness: CliId, scenario: Scenario, folder: string, startedAt: number, problem: string): Outcome {
+  return {
+    harness,
+    scenario: scenario.name,
+    problems: [problem],
+    agreement: { matched: 0, total: 0, ways: {}, problems: [] },
+    row: null,
+    note: null,
+    seconds: (performance.now() - startedAt) / 1000,
+    folder,
+  }
+}
+
+function sessionFolder(folder: string): string | null {
+  const sessions = join(folder, 'state', 'sessions')
+  const [name] = existsSync(sessions) ? readdirSync(sessions).filter(entry => entry.startsWith('s-')) : []
+  return name === undefined ? null : join(sessions, name)
+}
+
+function printed(session: string): string {
+  const logs = sessionLayout(session).agentLogDir
+  if (!existsSync(logs)) return ''
+  return readdirSync(logs)
+    .filter(name => name.endsWith('.stdout.log'))
+    .map(name => readFileSync(join(logs, name), 'utf8'))
+    .join('\n')
+}
+
+/** What a failed run is looked into with. */
+function keep(folder: string, views: Readonly<Record<string, unknown>>): void {
+  writeFileSync(join(folder, 'views.json'), JSON.stringify(views, null, 1))
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (typeof address !== 'object' || address === null) throw new Error('no port')
+  return address.port
+}
