@@ -1,5 +1,6 @@
 // The evaluation of one session inside POSTRUN: the evaluator with its budget, and the fresh runtime if it asks for one.
-// Nothing here is thrown: an evaluator that fails or runs out of time is a result, and the traces are kept.
+// Nothing here is thrown: an evaluator that fails or runs out of time is a result, and the traces are kept. Where the fresh
+// runtime failed, not the grader, there is one more try in a new one (R-90).
 
 import type { Plan } from '../../src/config/plan.js'
 import { type ErrorData, errorData, RolloutError } from '../../src/domain/errors.js'
@@ -7,12 +8,14 @@ import type { EvaluationResult } from '../../src/domain/session.js'
 import type { Trajectory } from '../../src/domain/trajectory.js'
 import { evaluatorPlugin } from '../../src/evaluators/registry.js'
 import { harnessPreset } from '../../src/harnesses/registry.js'
-import type { Runtime, RuntimeDeps } from '../../src/runtimes/base.js'
+import type { Runtime, RuntimeDeps, RuntimeHandle } from '../../src/runtimes/base.js'
 import { type EnvironmentStage, sessionLayout, stageEnvironment } from '../../src/runtimes/environment.js'
+import { removeTree } from '../../src/runtimes/folders.js'
 import { runPrepare } from '../../src/runtimes/prepare.js'
 import { runtimePlugin } from '../../src/runtimes/registry.js'
 import type { PostrunJob } from '../protocol/stages.js'
 import { withinBudget } from './budget.js'
+import { destroyRuntime } from './teardown.js'
 
 export interface Evaluated {
   readonly evaluation: EvaluationResult | null
@@ -35,7 +38,7 @@ export async function evaluateSession(input: EvaluateInput): Promise<Evaluated> 
   const { plan, deps, signal } = input
   const limitMs = plan.budgets.evaluateMs
   try {
-    const ended = await withinBudget(deps.clock, limitMs, signal, inner => evaluate(input, limitMs, inner))
+    const ended = await withinBudget(deps.clock, limitMs, signal, inner => evaluateAgain(input, limitMs, inner))
     if (ended.ended === 'done') return { evaluation: ended.value, error: null, timedOut: false }
     if (ended.ended === 'cancelled') return { evaluation: null, error: null, timedOut: false }
     const error = { code: 'EVAL_TIMEOUT', message: `the evaluation budget of ${limitMs} ms ended` } as const
@@ -46,7 +49,42 @@ export async function evaluateSession(input: EvaluateInput): Promise<Evaluated> 
   }
 }
 
-async function evaluate(input: EvaluateInput, limitMs: number, signal: AbortSignal): Promise<EvaluationResult> {
+/** The fresh runtime of one attempt, once it is made. */
+interface Attempt {
+  handle: RuntimeHandle | null
+}
+
+/** What the host did wrong, and may do right the next time. */
+const HOST_ERRORS: ReadonlySet<unknown> = new Set([
+  'RUNTIME_FAILED',
+  'EAGAIN',
+  'EMFILE',
+  'ENFILE',
+  'ENOMEM',
+  'ENOSPC',
+  'EIO',
+])
+
+async function evaluateAgain(input: EvaluateInput, limitMs: number, signal: AbortSignal): Promise<EvaluationResult> {
+  const first: Attempt = { handle: null }
+  try {
+    return await evaluate(input, first, limitMs, signal)
+  } catch (cause) {
+    const isHosts = HOST_ERRORS.has((cause as { code?: unknown } | null)?.code)
+    if (!isHosts || first.handle === null || signal.aborted) throw cause
+    await destroyRuntime(input.deps, first.handle)
+    await removeTree(first.handle.sessionDir)
+    const evaluation = await evaluate(input, { handle: null }, limitMs, signal)
+    return { ...evaluation, metadata: { ...evaluation.metadata, retried_after: errorData(cause).message } }
+  }
+}
+
+async function evaluate(
+  input: EvaluateInput,
+  attempt: Attempt,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<EvaluationResult> {
   const { job, trajectory, deps } = input
   const { spec, sessionDir, runtime, agentResult } = job
   const { evaluator } = spec
@@ -64,7 +102,7 @@ async function evaluate(input: EvaluateInput, limitMs: number, signal: AbortSign
     runtimeSpec: spec.runtime,
     runtime: runtime && runtimePlugin(runtime.backend, deps).attach(runtime),
     refreshRuntime: evaluator.refresh_runtime ?? plugin.gradesPatch,
-    freshRuntime: onceOnly(() => freshRuntime(input, limitMs, signal)),
+    freshRuntime: onceOnly(() => freshRuntime(input, attempt, limitMs, signal)),
     env: environment(job, 'evaluation', {}),
     workspaceLitter: harnessPreset(spec.agent.harness ?? '').workspaceLitter,
     clock: deps.clock,
@@ -82,13 +120,19 @@ function onceOnly<T>(make: () => Promise<T>): () => Promise<T> {
   }
 }
 
-async function freshRuntime(input: EvaluateInput, limitMs: number, signal: AbortSignal): Promise<Runtime> {
+async function freshRuntime(
+  input: EvaluateInput,
+  attempt: Attempt,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<Runtime> {
   const { job, deps, timing } = input
   const { spec, sessionDir } = job
   const { clock } = deps
   const startedAt = clock.now()
   const plugin = runtimePlugin(spec.runtime.backend, deps)
   const handle = await plugin.create({ sessionId: spec.sessionId, sessionDir, spec: spec.runtime, role: 'eval' })
+  attempt.handle = handle
   const runtime = plugin.attach(handle)
   // The contract gives both keys the same value.
   timing['eval_container_start_ms'] = clock.now() - startedAt
@@ -106,7 +150,7 @@ async function freshRuntime(input: EvaluateInput, limitMs: number, signal: Abort
   })
   timing['eval_prepare_ms'] = clock.now() - preparedAt
   if (status === 'done') return runtime
-  throw new RolloutError(status === 'timeout' ? 'EVAL_TIMEOUT' : 'EVAL_FAILED', `fresh copy: ${error ?? status}`)
+  throw new RolloutError(status === 'timeout' ? 'EVAL_TIMEOUT' : 'RUNTIME_FAILED', `fresh copy: ${error ?? status}`)
 }
 
 const environment = ({ spec }: PostrunJob, stage: EnvironmentStage, own: Readonly<Record<string, string>>) =>

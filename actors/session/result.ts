@@ -80,8 +80,11 @@ function endingOf(state: SessionState, outcome: PostrunOutcome | null): Ending {
     return { status: 'ERROR', error, failureClass: 'infrastructure', mask: 'session_error' }
   }
   if (outcome?.evaluationError && !outcome.evaluationTimedOut) {
-    const error = `evaluator failed: ${outcome.evaluationError.message}`
-    return { status: 'ERROR', error, failureClass: 'grader', mask: 'session_error' }
+    const { code, message } = outcome.evaluationError
+    const error = `evaluator failed: ${message}`
+    // Tried twice by then (R-90): the trainer leaves the session out.
+    const isHosts = code === 'RUNTIME_FAILED'
+    return { status: 'ERROR', error, failureClass: isHosts ? 'infrastructure' : 'grader', mask: 'session_error' }
   }
   if (outcome?.evaluationTimedOut) {
     return { status: 'TIMEOUT', error: 'evaluator time limit reached', failureClass: 'grader', mask: 'session_timeout' }

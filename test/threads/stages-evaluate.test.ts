@@ -61,6 +61,32 @@ t.test('a grader that fails is ERROR, grader; traces are kept and masked', async
   t.strictSame(result.trajectory.ledger.tokens, { sampled: 6, trained: 0, setAside: { session_error: 6 } })
 })
 
+t.test('a fresh copy that fails once is made again; one that fails twice is ERROR, infrastructure', async t => {
+  const mark = join(world.plan.stateDir, 'prepared-once')
+  const base = graded()
+  const evalPrepare = (command: string): Partial<SessionSpec> => ({
+    ...base,
+    runtime: { ...localRuntime, prepare, eval_prepare: [exec(command), ...prepare] },
+  })
+  // What the first attempt left must be gone: mkdir fails where the folder is there.
+  const once = `mkdir left && { [ -e '${mark}' ] || { touch '${mark}'; exit 7; }; }`
+  world.start('s-once', 'echo 42 > answer.txt', evalPrepare(once))
+  const good = await world.result('s-once')
+  t.match(good, { status: 'COMPLETED', evaluation: { outcomeReward: 1, metadata: { retried_after: /fresh copy: / } } })
+  const count = join(world.plan.stateDir, 'attempts')
+  world.start('s-twice', 'echo 42 > answer.txt', evalPrepare(`echo x >> '${count}'; exit 7`))
+  const bad = await world.result('s-twice')
+  t.match(bad, {
+    status: 'ERROR',
+    error: /evaluator failed: fresh copy/,
+    failureClass: 'infrastructure',
+    evaluation: null,
+  })
+  t.equal(await readFile(count, 'utf8'), 'x\nx\n', 'two attempts, no more')
+  t.equal(bad.trajectory.traces.length, 1)
+  t.equal(await world.processesOf('s-twice'), 0)
+})
+
 t.test('a grader without end is TIMEOUT, grader; nothing of it lives on', async t => {
   const endless = { test_command: 'sleep 600', test_timeout: 0.3 }
   world.start('s-endless', 'echo 42 > answer.txt', graded(endless))

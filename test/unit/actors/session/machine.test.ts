@@ -395,22 +395,32 @@ t.test('a restarted proxy gets the session again, with the counters to go on fro
   t.end()
 })
 
-t.test('an evaluator that failed is ERROR, grader; one that ran out of time is TIMEOUT, grader', t => {
-  const end = (over: object) => play([...wayTo.postrun, { ...say.postrunFinished, outcome: postrunOutcome(over) }])
-  const evaluationError = { code: 'EVAL_FAILED', message: 'no such test' }
-  t.match(end({ evaluation: null, evaluationError }).result, {
-    status: 'ERROR',
-    error: 'evaluator failed: no such test',
-    failureClass: 'grader',
-    trajectory: { traces: [{}] },
-  })
-  t.match(end({ evaluation: null, evaluationError, evaluationTimedOut: true }).result, {
-    status: 'TIMEOUT',
-    failureClass: 'grader',
-    metadata: { verifier_timeout: true },
-  })
-  t.end()
-})
+t.test(
+  'an evaluator that failed is ERROR, grader; out of time TIMEOUT, grader; without a runtime ERROR, infrastructure',
+  t => {
+    const end = (over: object) => play([...wayTo.postrun, { ...say.postrunFinished, outcome: postrunOutcome(over) }])
+    const evaluationError = { code: 'EVAL_FAILED', message: 'no such test' }
+    t.match(end({ evaluation: null, evaluationError }).result, {
+      status: 'ERROR',
+      error: 'evaluator failed: no such test',
+      failureClass: 'grader',
+      trajectory: { traces: [{}] },
+    })
+    t.match(end({ evaluation: null, evaluationError, evaluationTimedOut: true }).result, {
+      status: 'TIMEOUT',
+      failureClass: 'grader',
+      metadata: { verifier_timeout: true },
+    })
+    t.match(
+      end({ evaluation: null, evaluationError: { code: 'RUNTIME_FAILED', message: 'fresh copy: no space' } }).result,
+      {
+        status: 'ERROR',
+        failureClass: 'infrastructure',
+      },
+    )
+    t.end()
+  },
+)
 
 t.test('a teardown that was not proven masks the session as such', t => {
   const teardown = { proven: false, killed: 1, method: 'proc-scan' } as const
