@@ -73,6 +73,7 @@ export function agreement(
   stdout: string,
 ): Agreement {
   const calls = capturedCalls(result)
+  const ledger = record(record(record(result['trajectory'])['metadata'])['ledger'])
   const asked = harness.filter(isGeneration).map(exchange => ({ exchange, history: readHistory(exchange.body) }))
   const printed = printedTexts(stdout)
   const problems: string[] = []
@@ -94,11 +95,19 @@ export function agreement(
       ways[way] = (ways[way] ?? 0) + 1
     }
   }
+  // Side calls are counted and set aside; no trace holds them.
   const whole = asked.filter(({ exchange }) => exchange.complete && exchange.status === 200)
-  if (whole.length !== calls.length)
-    problems.push(`the harness got ${whole.length} whole answers, the traces hold ${calls.length} calls`)
-  problems.push(...engineProblems(calls, engine))
-  return { matched, total: calls.length, ways, problems }
+  const untraced = whole.filter(
+    ({ exchange }) => !calls.some(call => exchange.answer.includes(stem(call.completionId))),
+  )
+  const aside = untraced.filter(({ history }) => !history.hasTools).length
+  if (aside > 0) ways['side call, set aside'] = aside
+  if (aside < untraced.length)
+    problems.push(`${untraced.length - aside} answers to calls with tools reached the harness and are in no trace`)
+  if (ledger['calls'] !== calls.length + untraced.length)
+    problems.push(`the service counts ${ledger['calls']} calls, the harness got ${whole.length} whole answers`)
+  problems.push(...engineProblems(calls, engine, Number(record(ledger['tokens'])['sampled'])))
+  return { matched: matched + aside, total: calls.length + untraced.length, ways, problems }
 }
 
 function shownAgain(
@@ -123,7 +132,11 @@ function shownAgain(
 }
 
 /** Ids, logprobs and contexts against the engine's own words. */
-function engineProblems(calls: readonly CapturedCall[], engine: readonly Exchange[]): readonly string[] {
+function engineProblems(
+  calls: readonly CapturedCall[],
+  engine: readonly Exchange[],
+  counted: number,
+): readonly string[] {
   const answers = engine.filter(
     ({ path, status, complete }) => path.endsWith('/chat/completions') && status === 200 && complete,
   )
@@ -146,8 +159,7 @@ function engineProblems(calls: readonly CapturedCall[], engine: readonly Exchang
     if (same.length === 0) problems.push(`${call.completionId}: the engine sampled no such ids`)
     else if (exact.length === 0) problems.push(`${call.completionId}: context or logprobs are not the engine's`)
   }
-  const captured = calls.reduce((sum, call) => sum + call.sampledIds.length, 0)
-  if (captured !== sampled) problems.push(`the engine sampled ${sampled} tokens, the traces hold ${captured}`)
+  if (counted !== sampled) problems.push(`the engine sampled ${sampled} tokens, the service counts ${counted}`)
   return problems
 }
 

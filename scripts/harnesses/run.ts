@@ -208,7 +208,7 @@ function expectationProblems(
     ...within('failed calls', row.failedCalls, expected.failed),
     ...within('main traces', tracesOf('main'), expected.main),
     ...within('sub traces', tracesOf('sub'), expected.sub),
-    ...within('side traces', tracesOf('side'), expected.side),
+    ...within('side calls', row.calls - calls.filter(call => call.agent !== 'side').length, expected.side),
     ...within('calls', row.calls, [expected.calls, Number.POSITIVE_INFINITY]),
     ...(expected.joins === 'exact' && broken.length > 0
       ? [`${broken.length} joins not exact: ${JSON.stringify(row.breaks)}`]

@@ -130,8 +130,10 @@ export function instanceOf(schema: unknown, key = ''): unknown {
     case 'boolean':
       return false
     case 'integer':
-    case 'number':
       return typeof schema['minimum'] === 'number' ? schema['minimum'] : 1
+    case 'number':
+      // Mostly how sure one is, from 0 to 1: a harness that asks whether the agent runs in circles would stop it at 1.
+      return typeof schema['minimum'] === 'number' ? schema['minimum'] : 0
     case 'null':
       return null
     default:
