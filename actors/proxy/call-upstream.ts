@@ -15,12 +15,14 @@ import type {
 
 export type CallOutcome =
   | { readonly kind: 'answered'; readonly answer: UpstreamAnswer; readonly firstTokenAtMs: number | null }
-  /** `abortedTokens`: ids that came before it broke. `isUnsent`: the engine has not seen the call. */
+  /** `abortedTokens`: ids that came before it broke. `isUnsent`: the engine has not seen the call. `isBroken`: the
+   * connection ended without the engine's word. */
   | {
       readonly kind: 'failed'
       readonly error: UpstreamErrorInfo
       readonly abortedTokens: number
       readonly isUnsent: boolean
+      readonly isBroken: boolean
     }
   /** The signal fired: client gone, session over. */
   | { readonly kind: 'cancelled'; readonly abortedTokens: number }
@@ -53,7 +55,7 @@ export async function callUpstream(call: UpstreamCall): Promise<CallOutcome> {
     })
     if (response.status < 200 || response.status > 299) {
       const error = call.profile.readError(response.status, response.headers, await response.text())
-      return { kind: 'failed', error, abortedTokens: 0, isUnsent: false }
+      return { kind: 'failed', error, abortedTokens: 0, isUnsent: false, isBroken: false }
     }
     if (/text\/event-stream/i.test(response.headers['content-type'] ?? '')) {
       return await readStream(call, response, count => {
@@ -73,6 +75,7 @@ export async function callUpstream(call: UpstreamCall): Promise<CallOutcome> {
       error: { status: cause.status, message: cause.message, contextLength: null, retryAfter: null },
       abortedTokens: received,
       isUnsent,
+      isBroken: true,
     }
   }
 }
@@ -85,16 +88,17 @@ async function readStream(
   const reader = call.profile.streamReader()
   const sampled = () => reader.answer().answer.sampledIds?.length ?? 0
   let firstTokenAtMs: number | null = null
-  const failed = (status: number, message: string): CallOutcome => ({
+  const failed = (status: number, message: string, isBroken: boolean): CallOutcome => ({
     kind: 'failed',
     error: { status, message, contextLength: null, retryAfter: null },
     abortedTokens: sampled(),
     isUnsent: false,
+    isBroken,
   })
   try {
     for await (const { data } of eventsOf(response.chunks())) {
       for (const delta of reader.push(data)) {
-        if (delta.type === 'error') return failed(delta.status, delta.message)
+        if (delta.type === 'error') return failed(delta.status, delta.message, false)
         if (delta.type !== 'prompt') firstTokenAtMs ??= call.now()
         await call.onDelta(delta)
       }
@@ -106,7 +110,7 @@ async function readStream(
     throw cause
   }
   const { answer, complete } = reader.answer()
-  if (!complete) return failed(502, 'the inference server ended its stream without a finish reason')
+  if (!complete) return failed(502, 'the inference server ended its stream without a finish reason', true)
   return { kind: 'answered', answer, firstTokenAtMs }
 }
 

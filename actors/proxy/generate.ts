@@ -159,7 +159,7 @@ async function ask(
           await again()
           continue
         }
-        await reply.fail(refusalOfUpstream(outcome.error, call.dialect))
+        await reply.fail(refusalOfUpstream(outcome.error, call.dialect), outcome.isBroken)
         return false
       }
       const { answer } = outcome

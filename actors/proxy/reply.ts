@@ -24,7 +24,8 @@ export function refuse(answer: AnswerWriter, dialect: Dialect, { status, message
 export interface Reply {
   /** null for a harness that does not stream. */
   readonly stream: HeldStream | null
-  fail(refusal: Refusal): Promise<void>
+  /** `isBroken`: the engine's connection broke; once a stream has begun, the dialect says what the harness gets. */
+  fail(refusal: Refusal, isBroken?: boolean): Promise<void>
   /** A whole answer whose record is safe, or that has none. */
   whole(response: CanonicalResponse): Promise<void>
 }
@@ -33,8 +34,9 @@ export function replyTo(answer: AnswerWriter, dialect: Dialect, route: RouteMatc
   const stream = request.stream ? heldStream(answer, dialect, route, dialect.streamEncoder(request)) : null
   return {
     stream,
-    async fail(refusal) {
-      if (stream !== null && answer.started) await stream.fail(refusal.status, refusal.message, refusal.code)
+    async fail(refusal, isBroken = false) {
+      if (stream !== null && answer.started && isBroken && dialect.onBrokenEngine === 'break') answer.destroy()
+      else if (stream !== null && answer.started) await stream.fail(refusal.status, refusal.message, refusal.code)
       else refuse(answer, dialect, refusal)
     },
     async whole(response) {

@@ -96,7 +96,7 @@ export function agreement(
     }
   }
   // Side calls are counted and set aside; no trace holds them.
-  const whole = asked.filter(({ exchange }) => exchange.complete && exchange.status === 200)
+  const whole = asked.filter(({ exchange }) => isWhole(exchange))
   const untraced = whole.filter(
     ({ exchange }) => !calls.some(call => exchange.answer.includes(stem(call.completionId))),
   )
@@ -182,6 +182,10 @@ function readEngine(text: string) {
   }
   return { promptIds, sampledIds, logprobs }
 }
+
+/** Begun and ended as an answer; an error in the stream is none. */
+const isWhole = ({ complete, status, answer }: Exchange): boolean =>
+  complete && status === 200 && !/"type":"response\.failed"|^event: error|^data: \{"error":/m.test(answer)
 
 /** The part of the service's id that each API's own id of the answer holds. */
 const stem = (id: string): string => id.replace(/^msg_/, '')

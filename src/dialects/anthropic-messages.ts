@@ -17,6 +17,7 @@ export const anthropicMessages: Dialect = {
   decodeRequest: decodeMessagesRequest,
   encodeResponse: encodeMessage,
   streamEncoder: messageStream,
+  onBrokenEngine: 'error',
   keepAlive: 'event: ping\ndata: {"type": "ping"}\n\n',
   countResponse: tokens => ({ input_tokens: tokens }),
   modelsResponse,

@@ -72,6 +72,11 @@ export interface Dialect {
   /** Body of a non-streaming answer. Throws UPSTREAM_ERROR for an answer that finished `abort` or `error`. */
   encodeResponse(response: CanonicalResponse, request: CanonicalRequest): JsonObject
   streamEncoder(request: CanonicalRequest): StreamEncoder
+  /**
+   * What a harness gets when the engine's connection breaks in mid-stream: the in-stream error, or a connection that breaks as well, where
+   * this dialect's harnesses try again only then (measured: qwen and pi end at an in-stream error).
+   */
+  readonly onBrokenEngine: 'error' | 'break'
   /** Frame that keeps a waiting client alive, or null where none is tolerated (Gemini). Raw bytes as text. */
   readonly keepAlive: string | null
   /** Body of the answer to a `count` route. */

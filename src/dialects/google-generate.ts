@@ -18,6 +18,7 @@ export const googleGenerate: Dialect = {
   encodeResponse: encodeContent,
   streamEncoder: googleStream,
   // Gemini CLI loses the chunk that follows a comment.
+  onBrokenEngine: 'error',
   keepAlive: null,
   countResponse: tokens => ({ totalTokens: tokens }),
   modelsResponse,

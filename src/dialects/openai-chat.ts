@@ -16,6 +16,7 @@ export const openaiChat: Dialect = {
   decodeRequest: decodeChatRequest,
   encodeResponse: encodeChatCompletion,
   streamEncoder: chatStream,
+  onBrokenEngine: 'break',
   keepAlive: ': keep-alive\n\n',
   countResponse: tokens => ({ count: tokens }),
   modelsResponse: openaiModels,

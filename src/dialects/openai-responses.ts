@@ -19,6 +19,7 @@ export const openaiResponses: Dialect = {
   stored: storedResponses,
   encodeResponse: encodeResponseObject,
   streamEncoder: responsesStream,
+  onBrokenEngine: 'error',
   keepAlive: ': keep-alive\n\n',
   countResponse: tokens => ({ object: 'response.input_tokens', input_tokens: tokens }),
   modelsResponse: openaiModels,
