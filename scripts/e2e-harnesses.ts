@@ -78,21 +78,26 @@ function report(): void {
     process.stdout.write(`${line(outcome)}\n`)
 }
 
-function cell({ problems, agreement, row }: Outcome): string {
+function cell({ problems, agreement, rows }: Outcome): string {
   const verdict = problems.length === 0 ? 'pass' : 'FAIL'
-  const calls = agreement.total === 0 ? `${row?.calls ?? 0} calls` : `${agreement.matched} of ${agreement.total}`
-  return `${verdict}\n${calls}${row === null || row.failedCalls === 0 ? '' : `\n${row.failedCalls} failed`}`
+  const calls = agreement.total === 0 ? `${sum(rows, 'calls')} calls` : `${agreement.matched} of ${agreement.total}`
+  const failed = sum(rows, 'failedCalls')
+  return `${verdict}\n${calls}${failed === 0 ? '' : `\n${failed} failed`}`
 }
 
-function line(outcome: Outcome): string {
-  const { harness, scenario, problems, note, seconds, row, agreement, folder } = outcome
-  const how = row === null ? '' : ` ${row.status}, calls matched: ${agreement.matched} of ${agreement.total},`
-  const facts =
-    row === null
-      ? ''
-      : ` ${row.traces} traces, joins ${JSON.stringify(row.joins)}, breaks ${JSON.stringify(row.breaks)}`
+const sum = (rows: Outcome['rows'], key: 'calls' | 'failedCalls' | 'traces'): number =>
+  rows.reduce((total, row) => total + row[key], 0)
+
+function line({ harness, scenario, problems, note, seconds, rows, agreement, folder }: Outcome): string {
+  const verdict = problems.length === 0 ? 'pass' : 'FAIL'
+  const matched = agreement.total === 0 ? '' : `, calls matched: ${agreement.matched} of ${agreement.total}`
+  const facts = rows.map(({ status, failureClass, traces, joins, breaks }) => {
+    const ended = failureClass === null ? status : `${status} (${failureClass})`
+    return `    ${ended}, ${traces} traces, joins ${JSON.stringify(joins)}, breaks ${JSON.stringify(breaks)}`
+  })
   const why = [...problems, ...(note === null ? [] : [note]), ...(folder === null ? [] : [`see ${folder}`])]
-  return `${problems.length === 0 ? 'pass' : 'FAIL'} ${harness} ${scenario} (${seconds.toFixed(0)} s):${how}${facts}${why.map(text => `\n    ${text}`).join('')}`
+  const lines = [...facts, ...why.map(text => `    ${text}`)]
+  return `${verdict} ${harness} ${scenario} (${seconds.toFixed(0)} s)${matched}\n${lines.join('\n')}`
 }
 
 function ways(own: readonly Outcome[]): string {

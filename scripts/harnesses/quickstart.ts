@@ -28,7 +28,7 @@ export async function runQuickstart(harness: CliId, signal: AbortSignal): Promis
     problems,
     // Its calls are counted, not compared: the other columns do that.
     agreement: { matched: 0, total: 0, ways: {}, problems: [] },
-    row: rows[0] ?? null,
+    rows,
     note: `${rows.length} samples, ${calls} calls, rewards ${rows.map(row => row.reward ?? 'none').join(' ')}`,
     seconds: (performance.now() - startedAt) / 1000,
     folder: null,

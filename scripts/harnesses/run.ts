@@ -21,22 +21,32 @@ import { type Agreement, agreement, type CapturedCall, capturedCalls, isGenerati
 import { readHistory } from './history.js'
 import type { CliId, Expectation, Scenario } from './scenarios.js'
 import { windowProblems } from './window.js'
-import { forwarder } from './wire.js'
+import { type Exchange, forwarder } from './wire.js'
 
 /** Tokens; written into each CLI's own config and kept by the engine too. */
 const WINDOW = 131_072
 const MODEL = 'policy'
+const DEFAULT_SEED = 3
 
 export interface Outcome {
   readonly harness: CliId
   readonly scenario: string
   readonly problems: readonly string[]
   readonly agreement: Agreement
-  readonly row: SessionRow | null
+  readonly rows: readonly SessionRow[]
   readonly note: string | null
   readonly seconds: number
   /** Kept only where something failed. */
   readonly folder: string | null
+}
+
+interface SessionRun {
+  readonly result: Readonly<Record<string, unknown>>
+  readonly row: SessionRow
+  readonly agreed: Agreement
+  /** Of the harness with the gateway, of the gateway with the engine. */
+  readonly views: readonly [readonly Exchange[], readonly Exchange[]]
+  readonly stdout: string
 }
 
 export async function runScenario(harness: CliId, scenario: Scenario, signal: AbortSignal): Promise<Outcome> {
@@ -87,31 +97,37 @@ export async function runScenario(harness: CliId, scenario: Scenario, signal: Ab
     closers.unshift(() => front.close())
     const connection = connectionTo(service.controlUrl, service.token)
     closers.unshift(() => connection.close())
-    const task = await taskFor(harness, scenario)
-    await connection.submit(task)
-    const result = await ended(connection, String(task['task_id']), clock.now() + scenario.limitMs, clock.now, signal)
-    const session = sessionFolder(folder)
-    const stdout = session === null ? '' : printed(session)
-    if (result === null)
-      return failed(harness, scenario, folder, startedAt, `did not end within ${scenario.limitMs / 1000} s`)
-    const row = sessionRow(result)
-    const agreed = agreement(result, front.exchanges, engine.exchanges, stdout)
-    const calls = capturedCalls(result)
+    const runs: SessionRun[] = []
+    for (const seed of scenario.seeds ?? [DEFAULT_SEED]) {
+      const from = [front.exchanges.length, engine.exchanges.length] as const
+      withTools = 0
+      const task = await taskFor(harness, scenario, seed)
+      await connection.submit(task)
+      const deadline = clock.now() + scenario.limitMs
+      const result = await ended(connection, String(task['task_id']), deadline, () => clock.now(), signal)
+      if (result === null)
+        return failed(harness, scenario, folder, startedAt, `did not end within ${scenario.limitMs / 1000} s`)
+      const stdout = printed(join(folder, 'state', 'sessions', String(result['session_id'])))
+      const views = [front.exchanges.slice(from[0]), engine.exchanges.slice(from[1])] as const
+      runs.push({ result, row: sessionRow(result), agreed: agreement(result, ...views, stdout), views, stdout })
+    }
     const expected = scenario.expect(harness)
     const problems = [
-      ...expectationProblems(expected, row, calls, result),
-      ...(isAccounted(row) ? [] : ['accounts do not balance']),
-      ...agreed.problems,
+      ...runs.flatMap(({ row, result, agreed }) => [
+        ...expectationProblems(expected, row, capturedCalls(result), result),
+        ...(isAccounted(row) ? [] : ['accounts do not balance']),
+        ...agreed.problems,
+      ]),
       ...(window ?? []),
     ]
     if (problems.length === 0) rmSync(folder, { recursive: true, force: true })
-    else keep(folder, { result, harness: front.exchanges, engine: engine.exchanges, stdout })
+    else keep(folder, runs)
     return {
       harness,
       scenario: scenario.name,
       problems,
-      agreement: agreed,
-      row,
+      agreement: summed(runs.map(({ agreed }) => agreed)),
+      rows: runs.map(({ row }) => row),
       note: expected.note ?? null,
       seconds: (performance.now() - startedAt) / 1000,
       folder: problems.length === 0 ? null : folder,
@@ -149,8 +165,8 @@ function planFor(folder: string, port: number, engineUrl: string) {
 }
 
 /** The bundled task, with the scenario's script in place of its own; graded only where the script solves it. */
-async function taskFor(harness: CliId, scenario: Scenario): Promise<Record<string, unknown>> {
-  const settings = { taskId: `${harness}-${scenario.name}`, harness, samples: 1, seed: 3 }
+async function taskFor(harness: CliId, scenario: Scenario, seed: number): Promise<Record<string, unknown>> {
+  const settings = { taskId: `${harness}-${scenario.name}-${seed}`, harness, samples: 1, seed }
   const task = await exampleTask('fix-calculator', settings)
   const runtime = isObject(task['runtime']) ? task['runtime'] : {}
   const prepare = scenario.prepare?.[harness]
@@ -168,7 +184,7 @@ async function taskFor(harness: CliId, scenario: Scenario): Promise<Record<strin
     ...(prepare !== undefined && {
       runtime: { ...runtime, prepare: [...steps, { type: 'exec', command: prepare }] },
     }),
-    ...scenario.task,
+    ...(scenario.maxTokens !== undefined && { sampling: { seed, max_tokens: scenario.maxTokens } }),
   }
 }
 
@@ -222,7 +238,7 @@ function failed(harness: CliId, scenario: Scenario, folder: string, startedAt: n
     scenario: scenario.name,
     problems: [problem],
     agreement: { matched: 0, total: 0, ways: {}, problems: [] },
-    row: null,
+    rows: [],
     note: null,
     seconds: (performance.now() - startedAt) / 1000,
     folder,
@@ -245,8 +261,15 @@ function printed(session: string): string {
 }
 
 /** What a failed run is looked into with. */
-function keep(folder: string, views: Readonly<Record<string, unknown>>): void {
-  writeFileSync(join(folder, 'views.json'), JSON.stringify(views, null, 1))
+function keep(folder: string, runs: readonly SessionRun[]): void {
+  writeFileSync(join(folder, 'views.json'), JSON.stringify(runs, null, 1))
+}
+
+function summed(all: readonly Agreement[]): Agreement {
+  const ways: Record<string, number> = {}
+  for (const one of all) for (const [way, count] of Object.entries(one.ways)) ways[way] = (ways[way] ?? 0) + count
+  const sum = (key: 'matched' | 'total'): number => all.reduce((total, one) => total + one[key], 0)
+  return { matched: sum('matched'), total: sum('total'), ways, problems: all.flatMap(one => one.problems) }
 }
 
 async function freePort(): Promise<number> {
