@@ -77,7 +77,7 @@ export async function prepareCall(
     urls: replicaOrder(plan.urls, session.sessionId),
     retryCount: retryCountOf(head.headers),
     sideRule,
-    agentId: agentIdOf(head.headers),
+    agentId: agentIdOf(request, head.headers, session.sideCalls),
     losses: [...decoded.losses, ...engine.losses],
     rulesApplied: rules,
   }

@@ -16,7 +16,7 @@ export function sideRuleOf(
   rules: readonly SideCallRule[],
   mainHasTools: boolean,
 ): string | null {
-  const preset = rules.find(rule => holds(rule, request, headers))
+  const preset = rules.find(rule => rule.isSubAgent !== true && holds(rule, request, headers))
   if (preset !== undefined) return preset.name
   const { maxTokens } = request.sampling
   if (maxTokens !== undefined && maxTokens <= TINY_MAX_TOKENS) return 'shape:tiny_max_tokens'
@@ -24,9 +24,12 @@ export function sideRuleOf(
   return null
 }
 
-/** null = the main agent. */
-export const agentIdOf = (headers: Headers): string | null =>
-  headers['x-claude-code-agent-id'] || headers['x-openai-subagent'] || headers['x-parent-session-id'] || null
+/** The harness's own name where a header tells it, else the name of the rule that knows it; null = the main agent. */
+export const agentIdOf = (request: CanonicalRequest, headers: Headers, rules: readonly SideCallRule[]): string | null =>
+  headers['x-claude-code-agent-id'] ||
+  headers['x-openai-subagent'] ||
+  headers['x-parent-session-id'] ||
+  (rules.find(rule => rule.isSubAgent === true && holds(rule, request, headers))?.name ?? null)
 
 /** A rule without conditions matches nothing. */
 function holds(rule: SideCallRule, request: CanonicalRequest, headers: Headers): boolean {
@@ -36,6 +39,8 @@ function holds(rule: SideCallRule, request: CanonicalRequest, headers: Headers):
     rule.noTools === undefined ? null : rule.noTools === (request.tools.length === 0),
     rule.maxTokensAtMost === undefined ? null : maxTokens !== undefined && maxTokens <= rule.maxTokensAtMost,
     rule.systemIncludes === undefined ? null : systemText(request).includes(rule.systemIncludes),
+    rule.systemLacks === undefined ? null : !systemText(request).includes(rule.systemLacks),
+    rule.offersTool === undefined ? null : request.tools.some(tool => tool.name === rule.offersTool),
     rule.headerIncludes === undefined
       ? null
       : (headers[rule.headerIncludes.name.toLowerCase()] ?? '').includes(rule.headerIncludes.text),

@@ -194,11 +194,22 @@ function isSameTurn(echo: AssistantMessage, turn: RecordedTurn, sameIds: boolean
   )
 }
 
-/** Equal as JSON. What is no JSON cannot be echoed by most APIs: they send nothing or `{}` in its place. */
+/** Equal as JSON. What is no JSON cannot be echoed by most APIs: they send nothing, `{}`, or a wrapping of their own in its place. */
 function isSameArguments(echoed: string, recorded: string): boolean {
   if (echoed === recorded) return true
   const echo = canonicalArguments(echoed)
-  return echo !== null && echo === (canonicalArguments(recorded) ?? '{}')
+  if (echo === null) return false
+  const said = canonicalArguments(recorded)
+  if (said !== null) return echo === said
+  const unparsed = unparsedInput(echo)
+  return echo === '{}' || (unparsed !== null && recorded.startsWith(unparsed))
+}
+
+/** Claude Code replays arguments that it could not parse as `{"__unparsedToolInput": {"raw": their beginning, "len": bytes}}`. */
+function unparsedInput(echo: string): string | null {
+  const value: unknown = JSON.parse(echo)
+  const unparsed = isObject(value) ? value['__unparsedToolInput'] : undefined
+  return isObject(unparsed) && typeof unparsed['raw'] === 'string' ? unparsed['raw'] : null
 }
 
 /** Harnesses drop underscores from ids. */

@@ -2,7 +2,7 @@
 // the same calls, each taken from its own wire.
 
 import { isObject } from '../../src/domain/json.js'
-import { capturedTurn, type History, isSameTurn, printedTexts, readHistory, type Turn } from './history.js'
+import { capturedTurn, type History, isJson, isSameTurn, printedTexts, readHistory, type Turn } from './history.js'
 import type { Exchange } from './wire.js'
 
 export interface CapturedCall {
@@ -59,7 +59,10 @@ export function capturedCalls(result: Json): readonly CapturedCall[] {
       }
     })
   })
-  return calls.sort((a, b) => a.startedAtMs - b.startedAtMs)
+  // A call that a later trace has as its context stands there too, untrained.
+  const once = new Map<string, CapturedCall>()
+  for (const call of calls) if (call.trained || !once.has(call.completionId)) once.set(call.completionId, call)
+  return [...once.values()].sort((a, b) => a.startedAtMs - b.startedAtMs)
 }
 
 export const isGeneration = ({ path }: Exchange): boolean =>
@@ -127,8 +130,28 @@ function shownAgain(
   if (turn.text !== '' && printed.some(text => text.includes(turn.text))) return 'final output'
   if (turn.text !== '' && later.some(({ body }) => body.includes(JSON.stringify(turn.text).slice(1, -1))))
     return 'quoted'
+  if (isShownAsText(turn, printed, later)) return 'broken call as text'
+  if (call.finish === 'length' && later.length > 0) return 'cut at the limit, dropped'
+  if (call.agent === 'sub' && turn.calls.some(({ args }) => later.some(({ body }) => reportedIn(body, args))))
+    return 'reported'
   if (call.sideRule !== null) return 'side call'
   return null
+}
+
+/** An API whose arguments are an object gives a harness the text of a call that is no JSON. */
+const isShownAsText = (turn: Turn, printed: readonly string[], later: readonly { readonly body: string }[]): boolean =>
+  turn.calls.length > 0 &&
+  turn.calls.every(
+    ({ args }) =>
+      !isJson(args) &&
+      (printed.some(text => text.includes(args.trim())) ||
+        later.some(({ body }) => body.includes(JSON.stringify(args.trim()).slice(1, -1)))),
+  )
+
+/** A sub-agent's last call hands in its result, which its parent is told. */
+function reportedIn(body: string, args: string): boolean {
+  const texts = [...args.matchAll(/:"([^"\\]{4,})"/g)].map(match => match[1] ?? '')
+  return texts.length > 0 && texts.every(text => body.includes(text))
 }
 
 /** Ids, logprobs and contexts against the engine's own words. */

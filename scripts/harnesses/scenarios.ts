@@ -11,6 +11,8 @@ export interface Expectation {
   readonly failureClass: string | null
   /** In the session's error text. */
   readonly error?: RegExp
+  /** Errors that some seeds lead this CLI to, by its own rules; such a session is ERROR, harness. */
+  readonly mayFail?: RegExp
   /** Calls that gave no answer, at least and at most. */
   readonly failed: readonly [number, number]
   /** Calls of the main agent, at least. */
@@ -29,7 +31,7 @@ export interface Scenario {
   /** Of the simulation. */
   readonly script: string
   /** What happens to the generation of that number (from 0) among those that offer tools. */
-  readonly fault?: (number: number) => Fault | null
+  readonly fault?: (number: number, harness: CliId) => Fault | null
   readonly settings?: Partial<Record<CliId, Readonly<Record<string, unknown>>>>
   /** Shell commands before the harness starts, in its home. */
   readonly prepare?: Partial<Record<CliId, string>>
@@ -122,8 +124,9 @@ export const SCENARIOS: readonly Scenario[] = [
   {
     name: 'compaction',
     script: 'long-loop',
-    fault: number =>
-      number === 8
+    // Codex compacts by usage alone; a context error ends it.
+    fault: (number, harness) =>
+      number === 8 && harness !== 'codex'
         ? {
             kind: 'answer',
             status: 400,
@@ -134,8 +137,7 @@ export const SCENARIOS: readonly Scenario[] = [
             ),
           }
         : null,
-    // It compacts by usage alone; a context error ends it.
-    settings: { codex: { model_auto_compact_token_limit: 20_000 } },
+    settings: { codex: { model_auto_compact_token_limit: 16_000 } },
     // By itself it keeps more than this chat has.
     prepare: {
       pi: 'mkdir -p "$HOME/.pi/agent" && echo \'{"compaction":{"enabled":true,"keepRecentTokens":500}}\' > "$HOME/.pi/agent/settings.json"',
@@ -150,7 +152,13 @@ export const SCENARIOS: readonly Scenario[] = [
     seeds: [1, 10, 12],
     maxTokens: 400,
     limitMs: 3 * MINUTE,
-    expect: () => ({ ...FINE, calls: 1, main: [1, 8], joins: null }),
+    expect: harness => ({
+      ...FINE,
+      calls: 1,
+      main: [1, 8],
+      joins: null,
+      ...(harness === 'codex' && { mayFail: /max_output_tokens/, note: 'an answer cut at the limit ends it' }),
+    }),
   },
   {
     name: 'long-loop',
@@ -166,7 +174,7 @@ export const SCENARIOS: readonly Scenario[] = [
 ]
 
 function compaction(harness: CliId): Expectation {
-  const compacted: Expectation = { ...FINE, calls: 8, failed: [1, 1], main: [2, 3], side: [0, 1], joins: null }
+  const compacted: Expectation = { ...FINE, calls: 8, failed: [1, 1], main: [2, 5], side: [0, 1], joins: null }
   switch (harness) {
     case 'codex':
       return { ...compacted, failed: [0, 0], note: 'compacts by usage' }
@@ -178,16 +186,6 @@ function compaction(harness: CliId): Expectation {
         calls: 8,
         failed: [1, 1],
         note: 'has no answer to it',
-      }
-    case 'qwen_code':
-      return {
-        ...FINE,
-        status: 'ERROR',
-        failureClass: 'harness',
-        calls: 8,
-        failed: [1, 2],
-        side: [0, 1],
-        note: 'a short chat cannot be compacted',
       }
     default:
       return compacted

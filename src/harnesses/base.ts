@@ -66,11 +66,15 @@ export interface HarnessInstall {
 
 export interface SideCallRule {
   readonly name: string
+  /** A call that meets the rule is a sub-agent's work, not a side call; `name` becomes the sub-agent's. */
+  readonly isSubAgent?: boolean
   /** Any condition that is given must hold. */
   readonly modelGlob?: string
   readonly noTools?: boolean
   readonly maxTokensAtMost?: number
   readonly systemIncludes?: string
+  readonly systemLacks?: string
+  readonly offersTool?: string
   readonly headerIncludes?: { readonly name: string; readonly text: string }
 }
 

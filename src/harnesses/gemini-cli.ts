@@ -62,6 +62,10 @@ export const geminiCli: HarnessPreset = {
     return exitCodeError(returnCode, stderr, stdout)
   },
   // Router, web search and loop checks ask for Google's small models and offer no function tools.
-  sideCalls: [{ name: 'utility', modelGlob: 'gemini-*', noTools: true }],
+  // A sub-agent, and only it, is offered the tool that hands in its result.
+  sideCalls: [
+    { name: 'utility', modelGlob: 'gemini-*', noTools: true },
+    { name: 'subagent', isSubAgent: true, offersTool: 'complete_task' },
+  ],
   workspaceLitter: ['.gemini'],
 }

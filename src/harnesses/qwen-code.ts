@@ -64,6 +64,7 @@ export const qwenCode: HarnessPreset = {
     if (last?.['is_error'] === true) return `qwen_code: ${errorText(last['error'])}`
     return exitCodeError(returnCode, stderr, stdout)
   },
-  sideCalls: [],
+  // No header tells them apart; each kind of sub-agent has a system prompt of its own.
+  sideCalls: [{ name: 'subagent', isSubAgent: true, noTools: false, systemLacks: 'You are Qwen Code' }],
   workspaceLitter: ['.qwen'],
 }

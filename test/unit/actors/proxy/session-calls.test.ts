@@ -152,20 +152,33 @@ t.test('side calls and sub-agents are labelled: preset rules first, then the sha
       { name: 'small', modelGlob: '*-nano' },
       { name: 'probe', headerIncludes: { name: 'X-Purpose', text: 'quota' } },
       { name: 'empty' },
+      { name: 'helper', isSubAgent: true, noTools: false, systemLacks: 'Main agent' },
+      { name: 'reporter', isSubAgent: true, offersTool: 'complete_task' },
     ],
-    limits: { ...noLimits, max_turns: 3 },
+    limits: { ...noLimits, max_turns: 5 },
   })
   const post = async (body: object, headers: Record<string, string> = {}) =>
     (await pair.post(chat.path, { ...chat.body, ...body }, { key: session.key, headers })).text()
   const system = { role: 'system', content: 'Generate a title for this' }
+  const asMain = {
+    messages: [
+      { role: 'system', content: 'Main agent.' },
+      { role: 'user', content: 'hi' },
+    ],
+  }
   await post({})
   await post({ messages: [system, { role: 'user', content: 'hi' }] })
-  await post({ model: 'gpt-nano', tools })
-  await post({ tools }, { 'x-purpose': 'quota check' })
+  await post({ ...asMain, model: 'gpt-nano', tools })
+  await post({ ...asMain, tools }, { 'x-purpose': 'quota check' })
   await post({ tools }, { 'x-claude-code-agent-id': 'agent-7' })
   await post({})
-  await post({ tools, max_tokens: 1 })
+  await post({ ...asMain, tools, max_tokens: 1 })
   await post({ tools }, { 'x-openai-subagent': 'review' })
+  await post({ tools })
+  await post({
+    ...asMain,
+    tools: [...tools, { type: 'function', function: { name: 'complete_task', parameters: {} } }],
+  })
   t.match(await post({ tools }), /max_turns/, 'side calls do not count as turns')
   const { calls } = await pair.ledger(session)
   t.strictSame(
@@ -179,6 +192,8 @@ t.test('side calls and sub-agents are labelled: preset rules first, then the sha
       ['shape:no_tools', null],
       ['shape:tiny_max_tokens', null],
       [null, 'review'],
+      [null, 'helper'],
+      [null, 'reporter'],
     ],
   )
 })

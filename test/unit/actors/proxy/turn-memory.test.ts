@@ -80,7 +80,8 @@ t.test('calls without the recorded ids are found by what they say; equal ones by
 t.test('arguments that are no JSON come back as they were written', async t => {
   const memory = new TurnMemory()
   memory.remember({ content: null, reasoning: null, toolCalls: [{ id: 'c1', name: 'run', arguments: '{"a": ' }] }, [])
-  for (const echo of ['{}', '', '{"a": ']) {
+  const wrapped = (raw: string): string => JSON.stringify({ __unparsedToolInput: { raw, len: 6 } })
+  for (const echo of ['{}', '', '{"a": ', wrapped('{"a": '), wrapped('{"a')]) {
     t.strictSame(memory.restore([calls('c1', echo)]).messages, [calls('c1', '{"a": ')])
   }
   t.strictSame(
@@ -88,5 +89,7 @@ t.test('arguments that are no JSON come back as they were written', async t => {
     [calls('c1', '{"a":1}')],
     'a repaired call is an edit',
   )
+  const other = [calls('c1', wrapped('{"b": '))]
+  t.strictSame(memory.restore(other).messages, other, 'other words in the wrapping are another call')
   t.strictSame(memory.restore([calls('c1', '{}', 'other')]).messages, [calls('c1', '{}', 'other')])
 })
