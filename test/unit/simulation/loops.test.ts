@@ -66,7 +66,11 @@ t.test('delegate calls the sub-agent tool under whatever name and schema it is o
     const properties = Object.fromEntries(required.map(key => [key, text]))
     const tool = { type: 'function', function: { name, parameters: { type: 'object', properties, required } } }
     const messages = [{ role: 'user', content: 'Go.\n\nScenario: delegate' }]
-    const tools = [...(HARNESS_TOOLS['pi'] ?? []), tool]
+    const close = {
+      type: 'function',
+      function: { name: 'multi_agent_v1__close_agent', parameters: { type: 'object' } },
+    }
+    const tools = [...(HARNESS_TOOLS['pi'] ?? []), close, tool]
     const { choice } = await chat(simulation, { messages, tools, seed: 1 })
     const call = choice.message.tool_calls?.[0]?.function
     t.equal(call?.name, name)

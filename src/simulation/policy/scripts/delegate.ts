@@ -7,7 +7,7 @@ import { phrase, phrases } from '../prose.js'
 import { finish, run, type Script } from '../script.js'
 import { instanceOf, type OfferedTool, plainCall } from '../tools.js'
 
-const AGENT_TOOLS = /(^|[_.:/])(agent|task|invoke_agent|spawn_agent)$/i
+const AGENT_TOOLS = /(^|__|[.:/])(agent|task|invoke_agent|spawn_agent)$/i
 /** Turns after the delegation in which a sub-agent that runs beside its parent can end. */
 const WAITING_TURNS = 2
 
