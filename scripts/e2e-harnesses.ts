@@ -85,8 +85,9 @@ function cell({ problems, agreement, rows }: Outcome): string {
   return `${verdict}\n${calls}${failed === 0 ? '' : `\n${failed} failed`}`
 }
 
-const sum = (rows: Outcome['rows'], key: 'calls' | 'failedCalls' | 'traces'): number =>
-  rows.reduce((total, row) => total + row[key], 0)
+function sum(rows: Outcome['rows'], key: 'calls' | 'failedCalls'): number {
+  return rows.reduce((total, row) => total + row[key], 0)
+}
 
 function line({ harness, scenario, problems, note, seconds, rows, agreement, folder }: Outcome): string {
   const verdict = problems.length === 0 ? 'pass' : 'FAIL'
