@@ -137,7 +137,7 @@ export const SCENARIOS: readonly Scenario[] = [
             ),
           }
         : null,
-    settings: { codex: { model_auto_compact_token_limit: 16_000 } },
+    settings: { codex: { model_auto_compact_token_limit: 20_000 } },
     // By itself it keeps more than this chat has.
     prepare: {
       pi: 'mkdir -p "$HOME/.pi/agent" && echo \'{"compaction":{"enabled":true,"keepRecentTokens":500}}\' > "$HOME/.pi/agent/settings.json"',
