@@ -127,6 +127,12 @@ function shownAgain(
   if (inPlace) return 'next request'
   if (later.some(({ history }) => history.turns.some(echoed => isSameTurn(turn, echoed)))) return 'later request'
   if (turn.text === '' && turn.calls.length === 0) return 'empty, nothing to show'
+  if (turn.calls.some(({ args }) => !isJson(args))) {
+    const next = later.find(({ history }) => history.opening === own.opening)?.history
+    const echoed = next?.turns[own.turns.length]
+    if (next?.turns.length === own.turns.length) return 'broken call, asked again'
+    if (echoed?.calls.length === turn.calls.length) return 'broken call, repaired by the harness'
+  }
   if (turn.text !== '' && printed.some(text => text.includes(turn.text))) return 'final output'
   if (turn.text !== '' && later.some(({ body }) => body.includes(JSON.stringify(turn.text).slice(1, -1))))
     return 'quoted'

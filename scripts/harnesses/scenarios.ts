@@ -152,7 +152,7 @@ export const SCENARIOS: readonly Scenario[] = [
     expect: harness => ({
       ...FINE,
       calls: 1,
-      main: [1, 8],
+      main: [1, 12],
       joins: null,
       ...(harness === 'codex' && { mayFail: /max_output_tokens/, note: 'an answer cut at the limit ends it' }),
     }),
