@@ -9,9 +9,13 @@ import { DESCRIPTIONS, type ShellTool, shellCall } from '../tools.js'
 
 /** Answers with calls before the last one. */
 export const LOOP_TURNS = 30
+/** The same after a compaction that kept the task's own words: the loop would begin again, and again. */
+const RESUMED_TURNS = 2
+const RESUMED = /produced a summary of/i
 
 export const longLoop: Script = ({ conversation, shell }: ScriptContext) => {
-  if (shell === null || conversation.assistantTurns >= LOOP_TURNS) return [finish(DONE_THOUGHT, DONE)]
+  const turns = RESUMED.test(conversation.lastUser) ? RESUMED_TURNS : LOOP_TURNS
+  if (shell === null || conversation.assistantTurns >= turns) return [finish(DONE_THOUGHT, DONE)]
   const turn = conversation.assistantTurns
   const commands = COMMANDS[turn % COMMANDS.length]?.(turn + 1) ?? []
   const [first = 'pwd', ...others] = commands
