@@ -40,19 +40,22 @@ const status = await run(process.execPath, [
   `--output-file=${tapFile}`,
   ...chosen,
 ])
-const { passed, failed, skipped, reasons } = count(tapFile)
+const { passed, failed, skipped, reasons, notes } = count(tapFile)
 for (const reason of reasons) process.stdout.write(`skipped: ${reason}\n`)
+for (const note of notes) process.stdout.write(`${note}\n`)
 const allFailed = failed + failedChecks + (status !== 0 && failed === 0 ? 1 : 0)
 process.stdout.write(
   `\n${passed + passedChecks} passed, ${allFailed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}\n`,
 )
 process.exit(allFailed === 0 ? 0 : 1)
 
-/** Counts the assertions of every level; a skip is listed with its reason. */
+/** Counts the assertions of every level; a skip is listed with its reason, as are lines that say how many cases of the book are shown. */
 function count(path) {
-  const result = { passed: 0, failed: 0, skipped: 0, reasons: [] }
+  const result = { passed: 0, failed: 0, skipped: 0, reasons: [], notes: [] }
   if (!existsSync(path)) return result
   for (const line of readFileSync(path, 'utf8').split('\n')) {
+    const note = /^ +# (cases: \d+ of \d+)$/.exec(line)
+    if (note) result.notes.push(note[1])
     const match = /^ {4,}(not )?ok \d+(?: - (.*))?$/.exec(line)
     if (!match) continue
     const text = match[2] ?? ''
