@@ -5,12 +5,18 @@ import { type Service, startService } from '../../actors/service.js'
 import { scratch, servicePlan } from '../support/service.js'
 import { recordingLogger } from '../support/test-system.js'
 
-t.setTimeout(60_000)
+t.setTimeout(180_000)
+
+/** Nobody calls it: no embedded server has to start. */
+const upstreams = [{ id: 'away', urls: ['http://127.0.0.1:9'], modelServed: 'm' }]
 
 t.test('a pause holds all proxies; a proxy or a service that restarts within its lease starts paused', async t => {
   const folder = scratch(t)
   const start = () =>
-    startService(servicePlan(folder, { gateway: { proxies: 2 } }), { log: recordingLogger(), logLevel: 'error' })
+    startService(servicePlan(folder, { gateway: { proxies: 2 }, upstreams }), {
+      log: recordingLogger(),
+      logLevel: 'error',
+    })
   const admin = async (service: Service, path: string) => {
     const response = await fetch(`${service.controlUrl}/admin/inference/${path}`, {
       method: path === 'status' ? 'GET' : 'POST',
