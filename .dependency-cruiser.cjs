@@ -33,7 +33,7 @@ module.exports = {
       from: { path: `^src/(${PLUGIN_ROOMS})/([^/]+?)(\\.ts|/)`, pathNot: '/registry\\.ts$' },
       to: {
         path: `^src/(${PLUGIN_ROOMS})/`,
-        pathNot: `^src/(${PLUGIN_ROOMS})/(base|registry|detect|framing|environment|prepare|install|run|plugin|processes|launch|patch|grading)\\.ts$|^src/$1/(shared/|$2(\\.ts|/))`,
+        pathNot: `^src/(${PLUGIN_ROOMS})/(base|registry|detect|framing|environment|prepare|install|run|plugin|processes|launch|patch|grading|routing)\\.ts$|^src/$1/(shared/|$2(\\.ts|/))`,
       },
     },
     {
@@ -43,7 +43,7 @@ module.exports = {
       from: { path: '^(src|actors)/', pathNot: `^src/(${PLUGIN_ROOMS})/` },
       to: {
         path: `^src/(${PLUGIN_ROOMS})/`,
-        pathNot: `^src/(${PLUGIN_ROOMS})/(base|registry|detect|framing|environment|folders|prepare|install|run|processes|routing)\\.ts$`,
+        pathNot: `^src/(${PLUGIN_ROOMS})/(base|registry|detect|framing|environment|folders|prepare|install|run|processes|routing|probe)\\.ts$`,
       },
     },
     {
@@ -51,7 +51,7 @@ module.exports = {
       comment:
         'an actor imports system, protocol, pools for stages, the port link and itself; tree, service, index and thread entries import every actor',
       severity: 'error',
-      from: { path: '^actors/(session|proxy|merge|stages|rollout|callback|control|reaper|inference)/' },
+      from: { path: '^actors/(session|proxy|merge|stages|rollout|callback|control|reaper|inference|prober)/' },
       to: { path: '^actors/(?!system/|protocol/|threads/port-link\\.ts|$1/|pools/)' },
     },
     {

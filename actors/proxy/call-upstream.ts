@@ -12,6 +12,7 @@ import type {
   UpstreamProfile,
   UpstreamRequest,
 } from '../../src/upstreams/base.js'
+import { replicaUrl } from '../../src/upstreams/routing.js'
 
 export type CallOutcome =
   | { readonly kind: 'answered'; readonly answer: UpstreamAnswer; readonly firstTokenAtMs: number | null }
@@ -113,6 +114,3 @@ async function readStream(
   if (!complete) return failed(502, 'the inference server ended its stream without a finish reason', true)
   return { kind: 'answered', answer, firstTokenAtMs }
 }
-
-/** Base URLs are configured with or without `/v1`; paths of profiles carry it. */
-export const replicaUrl = (base: string, path: string): string => base.replace(/\/+$/, '').replace(/\/v1$/, '') + path

@@ -11,3 +11,6 @@ export function replicaOrder(urls: readonly string[], key: string): readonly str
     .sort((a, b) => (a.weight < b.weight ? -1 : a.weight > b.weight ? 1 : 0))
     .map(({ url }) => url)
 }
+
+/** Base URLs are configured with or without `/v1`; paths of profiles carry it. */
+export const replicaUrl = (base: string, path: string): string => base.replace(/\/+$/, '').replace(/\/v1$/, '') + path
