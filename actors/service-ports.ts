@@ -5,6 +5,7 @@ import type { Plan } from '../src/config/plan.js'
 import type { Clock } from '../src/domain/clock.js'
 import { errorData, RolloutError } from '../src/domain/errors.js'
 import type { InferenceStatus } from '../src/domain/inference.js'
+import type { UpstreamStandings } from './prober/standings.js'
 import type { InferenceMessage, InferenceReply } from './protocol/inference.js'
 import type { RolloutMessage } from './protocol/rollout.js'
 import type { StagesMessage } from './protocol/stages.js'
@@ -20,6 +21,7 @@ export interface PortsInput {
   readonly clock: Clock
   readonly gatewayUrl: string
   readonly isDraining: () => boolean
+  readonly standings: UpstreamStandings
 }
 
 const ASK_MS = 5_000
@@ -29,7 +31,7 @@ const CANCEL_MARGIN_MS = 60_000
 const PAUSE_MARGIN_MS = 15_000
 
 export function controlPorts(input: PortsInput): ControlPorts {
-  const { system, plan, rollout, stages, inference, clock, gatewayUrl, isDraining } = input
+  const { system, plan, rollout, stages, inference, clock, gatewayUrl, isDraining, standings } = input
   const task: ControlPorts['task'] = async (taskId, generation) => {
     const reply = await system.ask(rollout, { type: 'task-requested', taskId, generation }, ASK_MS)
     return reply.type === 'task-found' ? reply.task : null
@@ -74,6 +76,7 @@ export function controlPorts(input: PortsInput): ControlPorts {
     async resume(asked) {
       return pauseReply(await system.ask(inference, { type: 'resume-requested', ...asked }, PAUSE_MARGIN_MS))
     },
+    upstreams: () => standings.upstreams(),
     list: () => system.ask(rollout, { type: 'tasks-requested' }, ASK_MS),
     node: async () => ({
       nodeId: plan.nodeId,

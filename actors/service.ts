@@ -27,8 +27,11 @@ import { createSystem, type System } from './index.js'
 import { inferenceProps } from './inference/actor.js'
 import { openStagePools } from './pools/stage-pools.js'
 import { runtimeDepsOf } from './pools/task.js'
+import { proberProps } from './prober/actor.js'
+import { upstreamStandings } from './prober/standings.js'
 import type { CallbackMessage } from './protocol/callback.js'
 import type { ControlMessage } from './protocol/control.js'
+import type { ProberMessage } from './protocol/prober.js'
 import type { ProxyMessage } from './protocol/proxy.js'
 import type { RolloutMessage } from './protocol/rollout.js'
 import { reaperProps } from './reaper/actor.js'
@@ -43,7 +46,7 @@ import { realClock } from './system/clock.js'
 import type { SystemInspection } from './system/inspect.js'
 import type { Address } from './system/ref.js'
 import { pairThreads } from './threads/pair.js'
-import { proxyAddress, START_MS } from './threads/pair-names.js'
+import { PROBER_ADDRESS, proxyAddress, START_MS } from './threads/pair-names.js'
 
 export interface ServiceOptions {
   /** Default: real time. */
@@ -143,11 +146,23 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
   const sessions = sessionStarter({ plan, clock, sessionsDir, system, stopMs: STAGE_STOP_MS })
   const memory = inferenceFile(sessionsDir)
   let gatewayPort = 0
+  const standings = upstreamStandings(plan)
+  const proberRef = system.refOf<ProberMessage>(PROBER_ADDRESS)
   for (let number = 1; number <= plan.gateway.proxies; number += 1) {
     const port = plan.gateway.port === 0 ? 0 : plan.gateway.port + number - 1
     const { replies } = await system.startThreads(`pair-${number}`, {
-      ...pairThreads(plan, number, port, () => gateOf(memory.read())),
-      onRestarted: names => sessions.pairRestarted(number, names),
+      ...pairThreads(
+        plan,
+        number,
+        port,
+        () => gateOf(memory.read()),
+        () => standings.obstacles(),
+      ),
+      onRestarted: names => {
+        sessions.pairRestarted(number, names)
+        // A standing that changed while the thread started has not reached it.
+        proberRef.tell({ type: 'publish-requested' })
+      },
     })
     if (number === 1) gatewayPort = Number(replies['proxy-1']?.['port'] ?? 0)
   }
@@ -157,6 +172,15 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
   const inference = system.spawn(inferenceProps({ proxies, memory }, mailbox), 'inference')
   const gatewayUrl = plan.gateway.publicUrl ?? `http://${plan.gateway.host}:${gatewayPort}`
 
+  system.spawn(
+    proberProps({
+      upstreams: plan.upstreams.filter(({ probe }) => probe === 'start'),
+      proxies,
+      onStanding: standings.note,
+      mailbox,
+    }),
+    'prober',
+  )
   const stages = system.spawn(
     stagesProps(stagesLimitsOf(plan), mailbox * 16, {
       openPools: onIdleDeath => openStagePools({ plan, onIdleDeath }),
@@ -234,6 +258,7 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
         clock,
         gatewayUrl,
         isDraining: () => isDraining,
+        standings,
       }),
       encode: sessionResultJson,
     }),

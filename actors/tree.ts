@@ -47,6 +47,16 @@ export const TREE = [
     why: 'pauses and resumes the model calls of all proxies together',
   },
   {
+    name: 'prober',
+    where: 'main',
+    strategy: 'one-for-one',
+    restart: 'permanent',
+    intensity: 5,
+    periodMs: 60_000,
+    shutdownMs: 5_000,
+    why: 'probes inference servers in the background; until one has passed, nothing of it is trained on',
+  },
+  {
     name: 'stages',
     where: 'main, with three pools of threads',
     strategy: 'one-for-one',

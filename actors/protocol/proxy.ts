@@ -5,6 +5,7 @@ import type { GateState } from '../../src/domain/inference.js'
 import type { SamplingSpec, TaskLimits } from '../../src/domain/task.js'
 import type { SideCallRule } from '../../src/harnesses/base.js'
 import type { ActorRef } from '../system/ref.js'
+import type { UpstreamObstacle } from './prober.js'
 import type { SessionMessage } from './session.js'
 
 export interface ProxySession {
@@ -44,6 +45,8 @@ export type ProxyMessage =
       readonly replyTo: ActorRef<GateDescription>
     }
   | { readonly type: 'gate-described'; readonly replyTo: ActorRef<GateDescription> }
+  /** Whether calls to it may be trained on from now on; null = they may. */
+  | { readonly type: 'upstream-standing'; readonly upstream: string; readonly obstacle: UpstreamObstacle | null }
   | { readonly type: 'proxy-described'; readonly replyTo: ActorRef<ProxyDescription> }
 
 export interface SessionPutReply {

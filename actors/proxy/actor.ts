@@ -17,6 +17,7 @@ export function proxyProps(options: ProxyOptions): ActorProps<ProxyMessage, Prox
     port: options.port,
     opening: null,
     gate: new PauseGate(options.gate ?? OPEN, options.plan.limits.mailbox),
+    obstacles: new Map(Object.entries(options.obstacles ?? {})),
   }
   return {
     behavior: () => ({

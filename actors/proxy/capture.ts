@@ -6,6 +6,7 @@ import type { CanonicalRequest, CanonicalResponse, Loss, Usage } from '../../src
 import type { CompletionId, SessionId } from '../../src/domain/ids.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { UpstreamAnswer } from '../../src/upstreams/base.js'
+import type { UpstreamObstacle } from '../protocol/prober.js'
 import { isSamplingKnown } from './sampling.js'
 import type { TemplateFacts } from './token-facts.js'
 
@@ -23,6 +24,8 @@ export interface CapturedCall {
   readonly replica: string
   readonly capturesIds: boolean
   readonly isModelTrainable: boolean
+  /** Why nothing of this upstream may be trained on; null = it may. */
+  readonly obstacle: UpstreamObstacle | null
   readonly sampling: SamplingInForce
   readonly template: TemplateFacts
   readonly answer: UpstreamAnswer
@@ -111,7 +114,7 @@ function notTrainable(call: CapturedCall, logprobs: Float32Array | null): string
   if (logprobs.some(logprob => !(logprob > UNKNOWN_LOGPROB && logprob <= MAX_LOGPROB))) return 'logprob_unknown'
   if (!isSamplingKnown(call.sampling)) return 'sampling_unknown'
   if (!call.isModelTrainable) return 'model_not_trainable'
-  return null
+  return call.obstacle
 }
 
 /** Rounding can lift the logprob of a sure token a hair over 0. */

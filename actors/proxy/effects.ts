@@ -6,8 +6,10 @@ import { RolloutError } from '../../src/domain/errors.js'
 import type { GateState } from '../../src/domain/inference.js'
 import { unreachable } from '../../src/domain/unreachable.js'
 import { EVENTS } from '../../src/observability/events.js'
+import type { ProberMessage, UpstreamObstacle } from '../protocol/prober.js'
 import type { ActorContext } from '../system/behavior.js'
 import type { Interpreter } from '../system/machine.js'
+import type { ActorRef } from '../system/ref.js'
 import type { CaptureSender } from '../threads/port-link.js'
 import { type Gateway, openGateway } from './gateway.js'
 import type { ProxyEffect, ProxyInput } from './machine.js'
@@ -21,7 +23,14 @@ export interface ProxyOptions {
   readonly sender: CaptureSender
   /** Whether calls may pass at start. Default: they may. */
   readonly gate?: GateState
+  /** What is known of the upstreams that are probed; those not named are taken as they are. Default: none is probed. */
+  readonly obstacles?: Obstacles
+  /** Told of upstreams that could not be connected to. */
+  readonly prober?: ActorRef<ProberMessage>
 }
+
+/** By id of the upstream; null = trainable. */
+export type Obstacles = Readonly<Record<string, UpstreamObstacle | null>>
 
 /** The gateway of one life of the actor. */
 export interface GatewayHolder {
@@ -29,6 +38,8 @@ export interface GatewayHolder {
   port: number
   opening: Promise<Gateway> | null
   readonly gate: PauseGate
+  /** Of the upstreams that are probed. */
+  readonly obstacles: Map<string, UpstreamObstacle | null>
 }
 
 export function proxyInterpreter(
@@ -51,7 +62,9 @@ export function proxyInterpreter(
       case 'open-gateway':
         return defer(async (): Promise<ProxyInput> => {
           const { clock, log } = context
-          holder.opening = openGateway({ ...options, port: holder.port, gate: holder.gate, clock, log })
+          const { obstacles, gate } = holder
+          const onLost = (upstream: string) => lost(options, holder, context, upstream)
+          holder.opening = openGateway({ ...options, port: holder.port, gate, clock, log, obstacles, onLost })
           gateway = await holder.opening
           holder.port = gateway.port
           log.info(EVENTS.gatewayListen, { port: gateway.port })
@@ -81,6 +94,8 @@ export function proxyInterpreter(
         }).pipe(mergeMap(() => EMPTY))
       case 'describe-gate':
         return doing(() => effect.replyTo.tell({ type: 'gate-description', ...holder.gate.counts }))
+      case 'set-standing':
+        return doing(() => void holder.obstacles.set(effect.upstream, effect.obstacle))
       case 'describe':
         return doing(() => {
           const { port } = opened()
@@ -90,6 +105,20 @@ export function proxyInterpreter(
         return unreachable(effect)
     }
   }
+}
+
+/** What comes back after a refused connection may be another server: nothing of it is trained on until it is probed. */
+function lost(
+  { prober }: ProxyOptions,
+  { obstacles }: GatewayHolder,
+  { log }: ActorContext<ProxyInput>,
+  upstream: string,
+): void {
+  const known = obstacles.get(upstream)
+  if (prober === undefined || known === undefined || known === 'upstream_not_probed') return
+  obstacles.set(upstream, 'upstream_not_probed')
+  log.warn(EVENTS.upstreamLose, { upstream })
+  prober.tell({ type: 'upstream-lost', upstream })
 }
 
 /** Where harnesses on this host reach the port; behind a public name, the same port of that name. */

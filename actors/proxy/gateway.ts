@@ -6,6 +6,7 @@ import type { Plan } from '../../src/config/plan.js'
 import type { CompletionId, SessionId } from '../../src/domain/ids.js'
 import { createHttpClient } from '../../src/http/client.js'
 import { listen } from '../../src/http/server.js'
+import type { UpstreamObstacle } from '../protocol/prober.js'
 import type { ProxySession } from '../protocol/proxy.js'
 import type { ActorClock, Logger } from '../system/behavior.js'
 import type { CaptureSender } from '../threads/port-link.js'
@@ -25,6 +26,9 @@ export interface GatewayOptions {
   readonly gate: PauseGate
   readonly clock: ActorClock
   readonly log: Logger
+  /** Kept up to date by whoever gives it. */
+  readonly obstacles: ReadonlyMap<string, UpstreamObstacle | null>
+  readonly onLost: (upstream: string) => void
 }
 
 export interface Gateway {
@@ -39,7 +43,8 @@ export interface Gateway {
 }
 
 /** Rejects with Node's own error when the port cannot be had. */
-export async function openGateway({ plan, port, sender, gate, clock, log }: GatewayOptions): Promise<Gateway> {
+export async function openGateway(options: GatewayOptions): Promise<Gateway> {
+  const { plan, port, sender, gate, clock, log, obstacles, onLost } = options
   const targets = upstreamTargets(plan)
   const connections = Math.max(16, ...plan.upstreams.map(upstream => upstream.concurrency))
   const client = createHttpClient({ connections })
@@ -56,6 +61,8 @@ export async function openGateway({ plan, port, sender, gate, clock, log }: Gate
     gate,
     askFeeds: templateFeeds(client, () => clock.now()),
     rulesOff: new Set(plan.rulesOff),
+    obstacles,
+    onLost,
     // 48 random bits: unique within a session by far.
     newCompletionId: () => `msg_${randomBytes(6).toString('hex')}` as CompletionId,
   }

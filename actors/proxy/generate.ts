@@ -154,6 +154,7 @@ async function ask(
       }
       if (outcome.kind === 'failed') {
         report.failed(outcome.error.status, outcome.error.message, outcome.abortedTokens)
+        if (outcome.isUnsent) services.onLost(prepared.model.upstream.plan.id)
         if (outcome.isUnsent && replica + 1 < prepared.urls.length) {
           replica += 1
           await again()
@@ -188,6 +189,7 @@ async function ask(
         replica: url,
         capturesIds: prepared.model.upstream.profile.capturesIds,
         isModelTrainable: prepared.model.trainable,
+        obstacle: services.obstacles.get(prepared.model.upstream.plan.id) ?? null,
         template: await template,
         answer,
         response,

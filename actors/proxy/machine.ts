@@ -4,6 +4,7 @@
 import type { SessionId } from '../../src/domain/ids.js'
 import type { GateState } from '../../src/domain/inference.js'
 import { unreachable } from '../../src/domain/unreachable.js'
+import type { UpstreamObstacle } from '../protocol/prober.js'
 import type {
   GateDescription,
   ProxyDescription,
@@ -52,6 +53,11 @@ export type ProxyEffect =
       readonly replyTo: ActorRef<GateDescription>
     }
   | { readonly type: 'describe-gate'; readonly replyTo: ActorRef<GateDescription> }
+  | {
+      readonly type: 'set-standing'
+      readonly upstream: string
+      readonly obstacle: UpstreamObstacle | null
+    }
   | { readonly type: 'describe'; readonly replyTo: ActorRef<ProxyDescription> }
 
 /** Messages that need the gateway while it is not open yet. Bounded by the mailbox's capacity: they came through it at start. */
@@ -118,6 +124,10 @@ function listening(state: Listening, message: Exclude<ProxyInput, { type: 'gatew
     }
     case 'gate-described':
       return { state, effects: [{ type: 'describe-gate', replyTo: message.replyTo }] }
+    case 'upstream-standing': {
+      const { upstream, obstacle } = message
+      return { state, effects: [{ type: 'set-standing', upstream, obstacle }] }
+    }
     case 'proxy-described':
       return { state, effects: [{ type: 'describe', replyTo: message.replyTo }] }
     case 'gateway-listening':

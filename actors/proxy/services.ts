@@ -5,6 +5,7 @@ import type { Clock } from '../../src/domain/clock.js'
 import type { CompletionId } from '../../src/domain/ids.js'
 import type { RulesOff } from '../../src/domain/rules.js'
 import type { HttpClient } from '../../src/http/client.js'
+import type { UpstreamObstacle } from '../protocol/prober.js'
 import type { Logger } from '../system/behavior.js'
 import type { CaptureSender } from '../threads/port-link.js'
 import type { UpstreamTarget } from './models.js'
@@ -25,5 +26,9 @@ export interface ProxyServices {
   readonly gate: PauseGate
   readonly rulesOff: RulesOff
   readonly askFeeds: AskFeeds
+  /** Of upstreams that are probed: why what they give may not be trained on; null = it may. */
+  readonly obstacles: ReadonlyMap<string, UpstreamObstacle | null>
+  /** To be told of an upstream that could not be connected to. */
+  readonly onLost: (upstream: string) => void
   readonly newCompletionId: () => CompletionId
 }

@@ -5,7 +5,7 @@ import type { CanonicalMessage, CanonicalRequest } from '../../src/domain/conver
 import type { JsonObject } from '../../src/domain/json.js'
 import type { HttpClient } from '../../src/http/client.js'
 import { parseJsonObject } from '../../src/http/json-body.js'
-import { replicaUrl } from './call-upstream.js'
+import { replicaUrl } from '../../src/upstreams/routing.js'
 import type { UpstreamTarget } from './models.js'
 import { NO_FEEDS, type TemplateFeeds } from './turn-memory.js'
 

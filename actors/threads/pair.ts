@@ -4,17 +4,22 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Plan } from '../../src/config/plan.js'
 import { type GateState, OPEN } from '../../src/domain/inference.js'
+import type { Obstacles } from '../proxy/effects.js'
 import type { HostedThread, ThreadGroup } from './host.js'
 import type { MergeThreadData } from './merge.thread.js'
 import { CAPTURE_PORT, START_MS } from './pair-names.js'
 import type { ProxyThreadData } from './proxy.thread.js'
 
-/** `number` from 1; `port`: the proxy's model port, 0 = any free one; `gate`: asked at each start of the proxy. The reply of `proxy-<number>` is `{ port }`. */
+/**
+ * `number` from 1; `port`: the proxy's model port, 0 = any free one; `gate`, `obstacles`: asked at each start of the proxy. The reply of
+ * `proxy-<number>` is `{ port }`.
+ */
 export function pairThreads(
   plan: Plan,
   number: number,
   port: number,
   gate: () => GateState = () => OPEN,
+  obstacles: () => Obstacles = () => ({}),
 ): Pick<ThreadGroup, 'threads' | 'channels' | 'strategy' | 'intensity' | 'periodMs'> {
   const merge = `merge-${number}`
   const proxy = `proxy-${number}`
@@ -27,7 +32,7 @@ export function pairThreads(
         startMs: START_MS,
         drainMs: 10_000,
       },
-      proxyThread(plan, number, port, gate),
+      proxyThread(plan, number, port, gate, obstacles),
     ],
     channels: [{ name: CAPTURE_PORT, between: [merge, proxy] }],
     strategy: 'rest-for-one',
@@ -46,7 +51,13 @@ export function proxyAlone(
   port: number,
   onCapturePort: (port: MessagePort) => void,
 ): Pick<ThreadGroup, 'threads' | 'channels' | 'strategy' | 'intensity' | 'periodMs' | 'onPort'> {
-  const thread = proxyThread(plan, number, port, () => OPEN)
+  const thread = proxyThread(
+    plan,
+    number,
+    port,
+    () => OPEN,
+    () => ({}),
+  )
   return {
     threads: [thread],
     channels: [{ name: CAPTURE_PORT, between: ['main', thread.name] }],
@@ -57,12 +68,19 @@ export function proxyAlone(
   }
 }
 
-const proxyThread = (plan: Plan, number: number, port: number, gate: () => GateState): HostedThread => ({
+const proxyThread = (
+  plan: Plan,
+  number: number,
+  port: number,
+  gate: () => GateState,
+  obstacles: () => Obstacles,
+): HostedThread => ({
   name: `proxy-${number}`,
   entry: new URL('./proxy.thread.js', import.meta.url),
   data: last => {
     const had = last?.['port']
-    return { plan, port: typeof had === 'number' ? had : port, gate: gate() } satisfies ProxyThreadData
+    const at = typeof had === 'number' ? had : port
+    return { plan, port: at, gate: gate(), obstacles: obstacles() } satisfies ProxyThreadData
   },
   startMs: START_MS,
   drainMs: 15_000,

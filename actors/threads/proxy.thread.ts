@@ -3,9 +3,11 @@
 
 import type { Plan } from '../../src/config/plan.js'
 import type { GateState } from '../../src/domain/inference.js'
+import type { ProberMessage } from '../protocol/prober.js'
 import { proxyProps } from '../proxy/actor.js'
+import type { Obstacles } from '../proxy/effects.js'
 import { defineThread } from './entry.js'
-import { CAPTURE_PORT, PROXY_ACTOR, START_MS } from './pair-names.js'
+import { CAPTURE_PORT, PROBER_ADDRESS, PROXY_ACTOR, START_MS } from './pair-names.js'
 import { replaceableSender } from './port-link.js'
 
 export interface ProxyThreadData {
@@ -14,15 +16,17 @@ export interface ProxyThreadData {
   readonly port: number
   /** A proxy that restarts in a pause starts paused. */
   readonly gate: GateState
+  readonly obstacles: Obstacles
 }
 
 export type ProxyThreadReply = { readonly port: number }
 
 export const thread = defineThread<ProxyThreadData, ProxyThreadReply>({
-  async start(thread, { plan, port, gate }) {
+  async start(thread, { plan, port, gate, obstacles }) {
     const sender = replaceableSender(plan.limits)
     thread.onPort(CAPTURE_PORT, capturePort => sender.attach(capturePort))
-    const proxy = thread.system.spawn(proxyProps({ plan, port, sender, gate }), PROXY_ACTOR)
+    const prober = thread.system.refOf<ProberMessage>(PROBER_ADDRESS)
+    const proxy = thread.system.spawn(proxyProps({ plan, port, sender, gate, obstacles, prober }), PROXY_ACTOR)
     const description = await thread.system.ask(proxy, { type: 'proxy-described' }, START_MS)
     return { port: description.port }
   },

@@ -5,6 +5,7 @@ import type { Clock } from '../domain/clock.js'
 import type { ErrorData } from '../domain/errors.js'
 import type { InferenceStatus, PauseMode } from '../domain/inference.js'
 import type { TaskRequest } from '../domain/task.js'
+import type { ProbeReport, ProbeVerdict } from '../upstreams/probe.js'
 import type { AuthSettings } from './auth.js'
 import type { EventHub } from './event-hub.js'
 import type { TaskPlugins } from './plugins.js'
@@ -41,6 +42,15 @@ export interface PauseHeld {
   readonly heldBy: string
 }
 
+/** An inference server, as far as its probe has told. */
+export interface UpstreamStatus {
+  readonly id: string
+  readonly profile: string
+  /** `off` = not to be probed (`upstreams[].probe`). */
+  readonly verdict: ProbeVerdict | 'not_probed' | 'off'
+  readonly report: ProbeReport | null
+}
+
 export interface ControlPorts {
   /** Any of these may reject with RolloutError ACTOR_*: the answer is then 503. */
   submit(request: TaskRequest): Promise<Submitted>
@@ -63,6 +73,7 @@ export interface ControlPorts {
     readonly force: boolean
     readonly policyVersion: string | null
   }): Promise<InferenceStatus | PauseHeld>
+  upstreams(): readonly UpstreamStatus[]
 }
 
 export interface ControlOptions {

@@ -12,7 +12,7 @@ import { effectiveRuntime } from './checks.js'
 import { streamEvents } from './event-stream.js'
 import { addInferenceRoutes } from './inference-routes.js'
 import { parseTask } from './parse-task.js'
-import type { ControlOptions, NodeInfo } from './ports.js'
+import type { ControlOptions, NodeInfo, UpstreamStatus } from './ports.js'
 import { type TaskSnapshot, taskStatusJson } from './task-json.js'
 
 /** Long polls end by themselves after this. */
@@ -40,7 +40,7 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
   const { ports, encode } = options
 
   server.get('/', async () => ({ status: 'ok', service: 'sextant' }))
-  server.get('/health', async () => ({ status: 'ok', nodes: 1 }))
+  server.get('/health', async () => ({ status: 'ok', nodes: 1, upstreams: ports.upstreams().map(upstreamJson) }))
 
   server.post('/rollout/task/submit', async (request, reply) => {
     const parsed = parseTask(request.body, options.plan, options.plugins)
@@ -83,6 +83,7 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
       tasks: Object.fromEntries(tasks.map(({ taskId, status }) => [taskId, status])),
       pipeline: { pending_sessions: pendingSessions },
       nodes: { nodes: [nodeJson(node, options)] },
+      upstreams: ports.upstreams().map(upstream => ({ ...upstreamJson(upstream), findings: findingsJson(upstream) })),
     }
   })
 
@@ -155,6 +156,17 @@ async function awaited(
     stop()
   }
 }
+
+/** Open to anybody: no addresses. */
+const upstreamJson = ({ id, profile, verdict, report }: UpstreamStatus) => ({
+  id,
+  profile,
+  verdict,
+  reasons: report?.reasons ?? [],
+})
+
+const findingsJson = ({ report }: UpstreamStatus) =>
+  report?.findings.map(({ check, outcome, reason, seen, cure }) => ({ check, outcome, reason, seen, cure })) ?? []
 
 function nodeJson(node: NodeInfo, { clock }: ControlOptions): JsonObject {
   const { metrics } = node

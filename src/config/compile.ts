@@ -178,6 +178,8 @@ function upstreamPlans(config: ClusterConfig, simulation: SimulationPlan | null)
     tokenizer: 'qwen3',
     sampling: { temperature: 1, top_p: 1, top_k: -1 },
     contextWindow: simulation.contextWindow,
+    // Its honesty is tested with the program.
+    probe: 'off',
   }
   return [...given, embedded]
 }

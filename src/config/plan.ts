@@ -15,6 +15,8 @@ export interface UpstreamPlan {
   readonly sampling: Readonly<Record<string, number>>
   /** Tokens; null = not known. */
   readonly contextWindow: number | null
+  /** `start`: probed when the service starts, and what it gives is trained on only when it passes. `off`: taken as it is. */
+  readonly probe: 'start' | 'off'
 }
 
 export interface ModelAlias {

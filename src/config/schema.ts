@@ -71,6 +71,10 @@ const upstream = z.strictObject({
     .default({})
     .describe('Sampling the server applies when a request names none, as far as known.'),
   contextWindow: count.nullable().default(null).describe('Tokens. null = not known.'),
+  probe: z
+    .enum(['start', 'off'])
+    .default('start')
+    .describe('Probed at the start, and trained on only if it passes; or taken as it is.'),
 })
 
 const modelAlias = z.strictObject({

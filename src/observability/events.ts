@@ -54,10 +54,15 @@ export const EVENTS = {
   leftoversRemove: 'leftovers-remove',
   leftoversFail: 'leftovers-fail',
 
+  // actors/prober
+  upstreamProbe: 'upstream-probe',
+  upstreamProbeFail: 'upstream-probe-fail',
+
   // actors/proxy, actors/merge
   gatewayListen: 'gateway-listen',
   exchangeCrash: 'exchange-crash',
   callFail: 'call-fail',
+  upstreamLose: 'upstream-lose',
   frameRefuse: 'frame-refuse',
   frameLose: 'frame-lose',
   frameMalformed: 'frame-malformed',

@@ -46,7 +46,7 @@ t.test("the proxy's thread under a model call: the cut call is counted and blame
   const engine = await scriptedEngine(t, (_body, index) => (index === 0 ? { before: never } : { pieces: ['done'] }))
   const before = await holdings()
   const running = await runService(t, {
-    upstreams: [{ id: 'main', profile: 'vllm', urls: [engine.url], modelServed: 'served' }],
+    upstreams: [{ id: 'main', profile: 'vllm', urls: [engine.url], modelServed: 'served', probe: 'off' }],
   })
   const once = `
     const { OPENAI_BASE_URL: url, OPENAI_API_KEY: key } = process.env

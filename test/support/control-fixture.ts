@@ -67,6 +67,7 @@ export const fakePorts = (over: Partial<ControlPorts> = {}): ControlPorts & { re
     inference: async () => running,
     pause: async () => running,
     resume: async () => running,
+    upstreams: () => [],
     ...over,
   }
 }

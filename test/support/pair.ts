@@ -9,9 +9,11 @@ import { mergeProps } from '../../actors/merge/actor.js'
 import { captureLinks } from '../../actors/merge/links.js'
 import type { InferenceMessage, InferenceReply } from '../../actors/protocol/inference.js'
 import type { MergeMessage } from '../../actors/protocol/merge.js'
+import type { ProberMessage } from '../../actors/protocol/prober.js'
 import type { ProxyMessage, ProxySession } from '../../actors/protocol/proxy.js'
 import type { SessionMessage } from '../../actors/protocol/session.js'
 import { proxyProps } from '../../actors/proxy/actor.js'
+import type { Obstacles } from '../../actors/proxy/effects.js'
 import type { ActorClock } from '../../actors/system/behavior.js'
 import { realClock } from '../../actors/system/clock.js'
 import type { Probe } from '../../actors/system/probe.js'
@@ -63,6 +65,7 @@ export function gatewayPlan(
     tokenizer: null,
     sampling: {},
     contextWindow: null,
+    probe: 'off' as const,
     ...upstream,
   }))
   return {
@@ -96,6 +99,7 @@ export interface Pair {
   readonly url: string
   readonly proxy: ActorRef<ProxyMessage>
   readonly merge: ActorRef<MergeMessage>
+  readonly prober: Probe<ProberMessage>
   readonly log: RecordingLogger
   readonly deadLetters: readonly unknown[]
   /** Opens a ledger and registers the session, running unless said otherwise. */
@@ -130,6 +134,7 @@ export async function startPair(
   t: { teardown(run: () => unknown): unknown },
   plan: Plan,
   clock: ActorClock = realClock(),
+  obstacles: Obstacles = {},
 ): Promise<Pair> {
   const { system, log, deadLetters, probe } = createRealTimeSystem(t, clock, 'pair')
   let record: InferenceRecord = NO_PAUSE
@@ -138,7 +143,8 @@ export async function startPair(
   links.add(port2)
   const sender = captureSender(port1, plan.limits)
   const merge = system.spawn(mergeProps({ links, mailbox: plan.limits.mailbox }), 'merge')
-  const proxy = system.spawn(proxyProps({ plan, port: 0, sender }), 'proxy')
+  const prober = probe<ProberMessage>('prober')
+  const proxy = system.spawn(proxyProps({ plan, port: 0, sender, obstacles, prober: prober.ref }), 'proxy')
   const memory = {
     read: () => record,
     write: (next: InferenceRecord) => {
@@ -178,6 +184,7 @@ export async function startPair(
     url,
     proxy,
     merge,
+    prober,
     log,
     deadLetters,
     put,

@@ -19,6 +19,7 @@ export function testPlan(folder: string, over: Partial<Plan> = {}): Plan {
         tokenizer: null,
         sampling: {},
         contextWindow: 32_768,
+        probe: 'off',
       },
     ],
     models: { default: { upstream: 'main', adapter: null, trainable: true } },

@@ -4,6 +4,7 @@ import t from 'tap'
 import { callbackProps } from '../../../actors/callback/actor.js'
 import { controlProps } from '../../../actors/control/actor.js'
 import { inferenceProps } from '../../../actors/inference/actor.js'
+import { proberProps } from '../../../actors/prober/actor.js'
 import { reaperProps } from '../../../actors/reaper/actor.js'
 import { rolloutProps } from '../../../actors/rollout/actor.js'
 import { sessionProps } from '../../../actors/session/actor.js'
@@ -31,6 +32,7 @@ const props: Readonly<Record<string, Props>> = {
   callback: callbackProps({ settings: unused, deps: unused, mailbox: 1 }),
   inference: inferenceProps({ proxies: [], memory: { read: () => NO_PAUSE, write: () => undefined } }, 1),
   reaper: reaperProps({ sessionsDir: '', artifactsMs: 1, everyMs: 1, capacity: 1 }),
+  prober: proberProps({ upstreams: [], proxies: [], onStanding: unused, mailbox: 1 }),
   rollout: rolloutProps(unused, 1),
   's-<uuid>': sessionProps(unused),
   control: controlProps({ plan, plugins: unused, auth: unused, ports: unused, encode: unused }),

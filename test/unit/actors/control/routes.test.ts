@@ -244,7 +244,7 @@ t.test('token: 401 without, 403 for a model key, health open, nothing happens', 
   }
   t.strictSame(ports.submitted, [])
   const health = await control.fetch('/health', { headers: {} })
-  t.strictSame([health.status, await health.json()], [200, { status: 'ok', nodes: 1 }])
+  t.strictSame([health.status, await health.json()], [200, { status: 'ok', nodes: 1, upstreams: [] }])
   t.equal((await control.fetch('/', { headers: {} })).status, 200)
 })
 

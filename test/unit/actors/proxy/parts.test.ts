@@ -143,6 +143,7 @@ t.test(
         tokenizer: null,
         sampling: {},
         contextWindow: null,
+        probe: 'off' as const,
       },
       profile: upstreams[profile],
       slots: new Slots(1, 1),
