@@ -8,11 +8,13 @@ import { quickstartCommand } from './quickstart/command.js'
 import { serveCommand } from './serve.js'
 import { statusCommand } from './status.js'
 import { submitCommand } from './submit.js'
+import { tryCommand } from './try/command.js'
 import { watchCommand } from './watch.js'
 
 const REGISTER = [
   serveCommand,
   quickstartCommand,
+  tryCommand,
   submitCommand,
   statusCommand,
   watchCommand,

@@ -6,13 +6,10 @@ import { type Service, startService } from '../../../actors/service.js'
 import { realClock } from '../../../actors/system/clock.js'
 import { loadPlan } from '../../config/load.js'
 import type { Plan } from '../../config/plan.js'
-import type { Clock } from '../../domain/clock.js'
-import { RolloutError } from '../../domain/errors.js'
-import { type InstallProgress, installHarness } from '../../harnesses/install.js'
-import { harnesses } from '../../harnesses/registry.js'
 import { createHttpClient } from '../../http/client.js'
 import { createLogger, type LogLevel } from '../../observability/logger.js'
 import { upstreams } from '../../upstreams/registry.js'
+import { installedHarness } from '../installed-harness.js'
 import { type ServiceClient, serviceClient } from './client.js'
 import { installedBytes } from './downloads.js'
 import { exampleTask } from './example.js'
@@ -46,7 +43,7 @@ export async function quickstart(options: QuickstartOptions, signal: AbortSignal
   const plan = quickstartPlan(options)
   const clock = realClock()
   const log = createLogger({ level: options.logLevel })
-  const downloadedBytes = (await install(options.harness, plan, clock, say, signal)) + installedBytes()
+  const downloadedBytes = (await installedHarness(options.harness, plan, clock, say, signal)) + installedBytes()
   const startedAt = performance.now()
   const service = await startService(plan, { clock, threads: 'real', log, logLevel: options.logLevel })
   const http = createHttpClient({ connections: 8 })
@@ -92,44 +89,6 @@ function quickstartPlan(options: QuickstartOptions): Plan {
     },
   })
   return plan
-}
-
-/** Bytes downloaded for the harness; 0 when it was in the cache. */
-async function install(
-  id: string,
-  plan: Plan,
-  clock: Clock,
-  say: (text: string) => void,
-  signal: AbortSignal,
-): Promise<number> {
-  const preset = Object.hasOwn(harnesses, id) ? harnesses[id as keyof typeof harnesses] : undefined
-  if (preset === undefined) {
-    throw new RolloutError(
-      'HARNESS_UNKNOWN',
-      `--harness: wanted one of ${Object.keys(harnesses).join(', ')}, got ${id}`,
-    )
-  }
-  if (preset.install === null)
-    throw new RolloutError('HARNESS_UNKNOWN', `--harness: ${id} brings no agent program of its own`)
-  const installed = await installHarness({
-    preset,
-    cacheDir: plan.cacheDir,
-    env: plan.hostEnvironment,
-    clock,
-    onProgress: once(({ phase, harness, version }) => say(`${harness} ${version}: ${phase} ...`)),
-    signal,
-  })
-  say(`${id} ${installed.version ?? ''} ${installed.cached ? 'from the cache' : 'installed'}: ${installed.installDir}`)
-  return installed.downloadedBytes
-}
-
-/** Tells each phase of an install once. */
-function once(tell: (progress: InstallProgress) => void): (progress: InstallProgress) => void {
-  let last = ''
-  return progress => {
-    if (progress.phase !== last) tell(progress)
-    last = progress.phase
-  }
 }
 
 interface Followed {

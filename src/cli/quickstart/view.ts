@@ -14,6 +14,8 @@ export interface SessionRow {
   readonly sampled: number
   readonly trained: number
   readonly setAside: Readonly<Record<string, number>>
+  /** Of these, tokens of calls that may not be trained, by reason. */
+  readonly notTrainable: Readonly<Record<string, number>>
   readonly joins: Readonly<Record<string, number>>
   readonly breaks: Readonly<Record<string, number>>
   /** The contract's timing, milliseconds. */
@@ -70,6 +72,7 @@ export function sessionRow(result: unknown): SessionRow {
     sampled: number(tokens.sampled),
     trained: number(tokens.trained),
     setAside: counts(tokens.set_aside),
+    notTrainable: counts(ledger.not_trainable),
     joins: counts(ledger.joins),
     breaks: counts(ledger.breaks),
     timing: counts(session.timing),
