@@ -79,7 +79,7 @@ export async function quickstart(options: QuickstartOptions, signal: AbortSignal
 }
 
 function quickstartPlan(options: QuickstartOptions): Plan {
-  const plan = loadPlan({
+  return loadPlan({
     path: null,
     profiles: Object.keys(upstreams),
     overrides: {
@@ -88,7 +88,6 @@ function quickstartPlan(options: QuickstartOptions): Plan {
       simulation: { drift: [...options.drift], contextWindow: 131_072, decodeMsPerToken: options.kill ? 3 : 0 },
     },
   })
-  return plan
 }
 
 interface Followed {
