@@ -156,7 +156,9 @@ function planFor(folder: string, port: number, engineUrl: string) {
       control: { port: 0 },
       gateway: { port, publicUrl: `http://127.0.0.2:${port}` },
       stages: { init: 1, ready: 1, running: 1, postrun: 1 },
-      upstreams: [{ id: 'engine', profile: 'vllm', urls: [engineUrl], modelServed: MODEL, contextWindow: WINDOW }],
+      upstreams: [
+        { id: 'engine', profile: 'vllm', urls: [engineUrl], modelServed: MODEL, contextWindow: WINDOW, probe: 'off' },
+      ],
       simulation: null,
       stateDir: join(folder, 'state'),
       saveDir: join(folder, 'results'),
