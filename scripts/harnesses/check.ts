@@ -126,6 +126,19 @@ function shownAgain(
   })
   if (inPlace) return 'next request'
   if (later.some(({ history }) => history.turns.some(echoed => isSameTurn(turn, echoed)))) return 'later request'
+  // OpenCode replays a call of a tool that it does not have as one of its tool `invalid`, which names it.
+  const renamed = later.some(({ history }) => {
+    const echoed = history.opening === own.opening ? history.turns[own.turns.length] : undefined
+    return (
+      echoed !== undefined &&
+      echoed.calls.length === turn.calls.length &&
+      turn.calls.some(({ name }, index) => {
+        const call = echoed.calls[index]
+        return call?.name === 'invalid' && call.args.includes(`"tool":${JSON.stringify(name)}`)
+      })
+    )
+  })
+  if (renamed) return 'unknown tool, renamed by the harness'
   if (turn.text === '' && turn.calls.length === 0) return 'empty, nothing to show'
   if (turn.calls.some(({ args }) => !isJson(args))) {
     const next = later.find(({ history }) => history.opening === own.opening)?.history
