@@ -169,7 +169,7 @@ function upstreamPlans(config: ClusterConfig, simulation: SimulationPlan | null)
   if (simulation === null) return given
   const embedded: UpstreamPlan = {
     id: SIMULATION_UPSTREAM,
-    profile: 'vllm',
+    profile: simulation.wire ?? 'vllm',
     // Known once its thread listens: withSimulationUrl.
     urls: [],
     modelServed: simulation.modelName,

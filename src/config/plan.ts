@@ -58,6 +58,10 @@ export interface SimulationPlan {
   readonly drift: readonly string[]
   /** What logprobs are of: the policy's own distribution (default), or that after temperature and cuts. */
   readonly logprobsMode?: 'raw_logprobs' | 'processed_logprobs'
+  /** Whose wire it speaks; default vllm. */
+  readonly wire?: 'vllm' | 'sglang'
+  /** Planted shortcomings (src/simulation/faults.ts), each `name` or `name@call`; none by default. */
+  readonly faults?: readonly string[]
 }
 
 export interface Plan {

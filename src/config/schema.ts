@@ -8,6 +8,7 @@ import { runtimeSchema } from '../api/task-schema.js'
 import { isSafeId } from '../domain/ids.js'
 import { PROMPT_RULES, type RuleName } from '../domain/rules.js'
 import { DRIFT_FORMS } from '../simulation/drift.js'
+import { FAULT_PATTERN, FAULTS } from '../simulation/faults.js'
 
 /** Milliseconds of `30s`, `20m`, `2h`, `7d`, `250ms`; null when it is none. */
 export function durationMs(text: string): number | null {
@@ -177,6 +178,15 @@ export const simulationSchema = z.strictObject({
     .enum(['raw_logprobs', 'processed_logprobs'])
     .default('raw_logprobs')
     .describe("Logprobs of the policy's own distribution, or of that after temperature and cuts."),
+  wire: z.enum(['vllm', 'sglang']).default('vllm').describe('Whose API it speaks.'),
+  faults: z
+    .array(z.string().regex(FAULT_PATTERN, `wanted one of ${Object.keys(FAULTS).join(', ')}, or one with @CALL`))
+    .default([])
+    .describe(
+      `Shortcomings to plant, for tests; "name@3" plants one in the third chat call only. ${Object.entries(FAULTS)
+        .map(pair => pair.join(': '))
+        .join('. ')}.`,
+    ),
 })
 
 export const configSchema = z.strictObject({

@@ -1,10 +1,12 @@
-// vLLM's answer bodies: the whole completion and the chunks of a stream. Fields and their order as vLLM writes them.
+// What an engine's answer bodies are made of, and vLLM's: the whole completion and the chunks of a stream. Fields and their order as
+// vLLM writes them. SGLang's stand in sglang-wire.ts.
 
 import { randomUUID } from 'node:crypto'
 import type { Json, JsonObject } from '../domain/json.js'
 import type { Tokenizer } from '../tokenizer/tokenizer.js'
 import type { AnswerDelta, ParsedAnswer } from './answer-parser.js'
 import type { Draw } from './distribution.js'
+import { EngineError } from './errors.js'
 import type { Ending } from './generate.js'
 import type { ChatRequest } from './request.js'
 
@@ -49,7 +51,7 @@ export function logprobsBody(draws: readonly Draw[], request: ChatRequest, token
 }
 
 /** The shortest decimal that rounds to the same float32; what is below -9999 is clamped to it. */
-function shortest(logprob: number): number {
+export function shortest(logprob: number): number {
   const value = Math.max(logprob, -9999)
   const single = Math.fround(value)
   for (let digits = 6; digits < 9; digits++) {
@@ -59,59 +61,112 @@ function shortest(logprob: number): number {
   return Number(value.toPrecision(9))
 }
 
-export interface WholeAnswer {
-  readonly parsed: ParsedAnswer
-  readonly draws: readonly Draw[]
-  readonly ending: Ending
-  readonly promptIds: Int32Array
-  readonly usage: UsageCounts
+/** Draws as they are told. Both are what was drawn, unless a fault is planted. */
+export interface Report {
+  /** For ids, and for logprobs that stand beside ids. */
+  readonly tokens: readonly Draw[]
+  /** For `logprobs.content`. */
+  readonly content: readonly Draw[]
 }
 
-export function completionBody(
-  head: AnswerHead,
-  answer: WholeAnswer,
-  request: ChatRequest,
-  tokenizer: Tokenizer,
-): JsonObject {
-  const { parsed, draws, ending, promptIds, usage } = answer
-  return {
-    id: head.id,
-    object: 'chat.completion',
-    created: head.created,
-    model: head.model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: 'assistant',
-          content: parsed.content,
-          refusal: null,
-          annotations: null,
-          audio: null,
-          function_call: null,
-          ...(parsed.calls.length > 0 && {
-            tool_calls: parsed.calls.map(call => ({
-              id: newId('chatcmpl-tool-'),
-              type: 'function',
-              function: { ...call },
-            })),
-          }),
-          reasoning: request.includeReasoning ? parsed.reasoning : null,
-        },
-        logprobs: logprobsBody(draws, request, tokenizer),
-        finish_reason: finishReason(ending, parsed.calls.length > 0),
-        stop_reason: ending.matched,
-        token_ids: request.returnTokenIds ? draws.map(draw => draw.id) : null,
-      },
-    ],
-    service_tier: null,
-    system_fingerprint: null,
-    usage: usageBody(usage, draws.length),
-    prompt_logprobs: null,
-    prompt_token_ids: request.returnTokenIds ? [...promptIds] : null,
-    kv_transfer_params: null,
-  }
+export type ReasoningKey = 'reasoning' | 'reasoning_content'
+
+export interface WholeAnswer {
+  readonly head: AnswerHead
+  readonly parsed: ParsedAnswer
+  readonly reasoningKey: ReasoningKey
+  readonly report: Report
+  readonly ending: Ending
+  /** Finish reason in Chat's words. */
+  readonly finish: string
+  readonly promptIds: Int32Array
+  readonly usage: UsageCounts
+  /** Tokens sampled. */
+  readonly sampled: number
+  readonly request: ChatRequest
 }
+
+/** How one engine writes answers. */
+export interface AnswerWire {
+  /** False: any model name is served. */
+  readonly checksModel: boolean
+  readonly reasoningKey: ReasoningKey
+  readonly hasFlatErrors: boolean
+  /** Throws EngineError 400 for what this engine refuses and others take. */
+  check(request: ChatRequest): void
+  contextLengthError(window: number, promptTokens: number, outputTokens: number): EngineError
+  whole(answer: WholeAnswer, tokenizer: Tokenizer): JsonObject
+  /** Fields at the top of a stream's first chunk. */
+  promptFields(request: ChatRequest, promptIds: Int32Array): JsonObject
+  /** Fields of the choice in the first chunk of a group of tokens. */
+  groupFields(report: Report, request: ChatRequest, tokenizer: Tokenizer): JsonObject
+  /** Fields of the choice in the last chunk. */
+  lastFields(ending: Ending, finish: string, tokenizer: Tokenizer): JsonObject
+  /** True: `/tokenize` takes `messages`. */
+  readonly tokenizesChats: boolean
+  readonly detokenizedKey: 'prompt' | 'text'
+}
+
+export const vllmWire: AnswerWire = {
+  checksModel: true,
+  reasoningKey: 'reasoning',
+  hasFlatErrors: false,
+  check() {},
+  /** The prompt alone, or the prompt and what was asked for, is over the window. */
+  contextLengthError(window, promptTokens, outputTokens) {
+    const alone = promptTokens >= window
+    return new EngineError(
+      400,
+      `This model's maximum context length is ${window} tokens. However, you passed ${promptTokens} input tokens and requested ` +
+        `${outputTokens} output tokens. Please reduce the length of the input prompt${alone ? '' : ' or the number of requested output tokens'}.`,
+      alone ? 'input_tokens' : 'max_tokens',
+    )
+  },
+  whole({ head, parsed, reasoningKey, report, ending, finish, promptIds, usage, sampled, request }, tokenizer) {
+    return {
+      id: head.id,
+      object: 'chat.completion',
+      created: head.created,
+      model: head.model,
+      choices: [
+        {
+          index: 0,
+          message: {
+            role: 'assistant',
+            content: parsed.content,
+            refusal: null,
+            annotations: null,
+            audio: null,
+            function_call: null,
+            ...(parsed.calls.length > 0 && { tool_calls: messageCalls(parsed.calls, 'chatcmpl-tool-') }),
+            [reasoningKey]: request.includeReasoning ? parsed.reasoning : null,
+          },
+          logprobs: logprobsBody(report.content, request, tokenizer),
+          finish_reason: finish,
+          stop_reason: ending.matched,
+          token_ids: request.returnTokenIds ? report.tokens.map(draw => draw.id) : null,
+        },
+      ],
+      service_tier: null,
+      system_fingerprint: null,
+      usage: usageBody(usage, sampled),
+      prompt_logprobs: null,
+      prompt_token_ids: request.returnTokenIds ? [...promptIds] : null,
+      kv_transfer_params: null,
+    }
+  },
+  promptFields: (request, promptIds) => (request.returnTokenIds ? { prompt_token_ids: [...promptIds] } : {}),
+  groupFields: (report, request, tokenizer) => ({
+    logprobs: logprobsBody(report.content, request, tokenizer),
+    ...(request.returnTokenIds && { token_ids: report.tokens.map(({ id }) => id) }),
+  }),
+  lastFields: (ending, finish) => ({ finish_reason: finish, stop_reason: ending.matched }),
+  tokenizesChats: true,
+  detokenizedKey: 'prompt',
+}
+
+export const messageCalls = (calls: ParsedAnswer['calls'], idPrefix: string): JsonObject[] =>
+  calls.map(call => ({ id: newId(idPrefix), type: 'function', function: { ...call } }))
 
 export const finishReason = (ending: Ending, called: boolean): string =>
   ending.reason === 'stop' && called ? 'tool_calls' : ending.reason
@@ -132,11 +187,11 @@ export const chunkBody = (
 })
 
 /** A delta of the parser as Chat Completions writes it; null when the request does not want it. */
-export function deltaBody(delta: AnswerDelta, request: ChatRequest): JsonObject | null {
+export function deltaBody(delta: AnswerDelta, request: ChatRequest, reasoningKey: ReasoningKey): JsonObject | null {
   const call = (body: Readonly<Record<string, Json>>): JsonObject => ({ tool_calls: [body] })
   switch (delta.type) {
     case 'reasoning':
-      return request.includeReasoning ? { reasoning: delta.text } : null
+      return request.includeReasoning ? { [reasoningKey]: delta.text } : null
     case 'content':
       return { content: delta.text }
     case 'call-start':

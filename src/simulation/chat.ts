@@ -4,10 +4,20 @@ import type { Clock } from '../domain/clock.js'
 import type { JsonObject } from '../domain/json.js'
 import type { Tokenizer } from '../tokenizer/tokenizer.js'
 import { answerParser, parseAnswer } from './answer-parser.js'
-import { chunkBody, completionBody, deltaBody, finishReason, logprobsBody, newId, usageBody } from './chat-wire.js'
+import {
+  type AnswerWire,
+  chunkBody,
+  deltaBody,
+  finishReason,
+  newId,
+  type ReasoningKey,
+  type Report,
+  usageBody,
+} from './chat-wire.js'
 import type { Draw, Sampler } from './distribution.js'
 import type { DriftForm } from './drift.js'
-import { contextLengthError, VllmError } from './errors.js'
+import { EngineError } from './errors.js'
+import { ABORTED_TOKENS, type Faults, SLOW_FIRST_BYTE_MS } from './faults.js'
 import { type Ending, generate, type Step } from './generate.js'
 import type { Policy } from './policy/policy.js'
 import type { OfferedTool } from './policy/tools.js'
@@ -30,10 +40,20 @@ export interface Engine {
   readonly prefillMsPer1k: number
   readonly decodeMsPerToken: number
   readonly drift: ReadonlySet<DriftForm>
+  readonly wire: AnswerWire
 }
 
 /** Tokens a chunk when nobody waits for them; one at a time otherwise. */
 const CHUNK_TOKENS = 8
+
+/** Planted: the engine fails with its head already sent. */
+export class MidstreamFailure extends EngineError {
+  constructor() {
+    super(500, 'EngineCore encountered an issue. See stack trace (above) for the root cause.')
+  }
+}
+/** Planted: the connection is to be cut. */
+export class Disconnect extends Error {}
 
 /** Where a streamed answer goes. Resolves when the text is handed to the socket, rejects when the client has gone. */
 export type SendEvent = (data: string) => Promise<void>
@@ -63,18 +83,25 @@ interface Prepared {
   readonly steps: Generator<Step>
   readonly tools: boolean
   readonly model: string
+  readonly faults: Faults
 }
 
-/** A generation ready to run. Throws VllmError or RolloutError DIALECT_INVALID_REQUEST before anything is sent. */
-export function prepare(engine: Engine, given: ChatRequest): Prepared {
-  const request = engine.drift.has('hidden_reasoning') ? { ...given, includeReasoning: false } : given
-  if (request.model !== null && request.model !== engine.modelName && !engine.adapters.has(request.model)) {
-    throw new VllmError(404, `The model \`${request.model}\` does not exist.`, 'model')
+/** A generation ready to run. Throws EngineError or RolloutError DIALECT_INVALID_REQUEST before anything is sent. */
+export function prepare(engine: Engine, given: ChatRequest, faults: Faults): Prepared {
+  const { wire } = engine
+  const request = {
+    ...given,
+    ...(engine.drift.has('hidden_reasoning') && { includeReasoning: false }),
+    ...(faults('no_ids') && { returnTokenIds: false, returnPromptIds: false, returnMetaInfo: false }),
+  }
+  wire.check(request)
+  if (wire.checksModel && request.model !== null && request.model !== engine.modelName && !engine.adapters.has(request.model)) {
+    throw new EngineError(404, `The model \`${request.model}\` does not exist.`, 'model')
   }
   const prompt = promptIds(engine, request)
   const room = engine.contextWindow - prompt.length
   if (room <= 0 || (request.maxTokens ?? 0) > room) {
-    throw contextLengthError(engine.contextWindow, prompt.length, request.maxTokens ?? 0)
+    throw wire.contextLengthError(engine.contextWindow, prompt.length, request.maxTokens ?? 0)
   }
   const tools = request.toolChoice.type === 'none' ? [] : request.tools.map(offered)
   const program = engine.policy.program({
@@ -96,7 +123,7 @@ export function prepare(engine: Engine, given: ChatRequest): Prepared {
     includeStop: request.includeStop,
   })
   const cachedTokens = engine.cache.visit(prompt)
-  return { request, prompt, cachedTokens, steps, tools: tools.length > 0, model: request.model ?? engine.modelName }
+  return { request, prompt, cachedTokens, steps, tools: tools.length > 0, model: request.model ?? engine.modelName, faults }
 }
 
 function offered(tool: ChatRequest['tools'][number]): OfferedTool {
@@ -118,34 +145,71 @@ async function spend(engine: Engine, milliseconds: number, signal: AbortSignal):
   if (milliseconds > 0) await engine.clock.sleep(milliseconds, signal)
 }
 
-const prefillMs = (engine: Engine, { prompt, cachedTokens }: Prepared): number =>
-  ((prompt.length - cachedTokens) / 1000) * engine.prefillMsPer1k
+async function prefill(engine: Engine, { prompt, cachedTokens, faults }: Prepared, signal: AbortSignal): Promise<void> {
+  if (faults('slow_first_byte')) await engine.clock.sleep(SLOW_FIRST_BYTE_MS, signal)
+  await spend(engine, ((prompt.length - cachedTokens) / 1000) * engine.prefillMsPer1k, signal)
+}
+
+/** The steps of a generation, cut short where it is to be aborted. */
+function* stepsOf({ steps, faults }: Prepared): Generator<Step> {
+  let length = 0
+  for (const step of steps) {
+    length += 1
+    const isCut = faults('abort_finish') && length === ABORTED_TOKENS && step.ending === null
+    yield isCut ? { ...step, ending: { reason: 'abort', matched: null } } : step
+    if (isCut) return
+  }
+}
+
+/** What is told of `draws`, which are the answer's from position `start` on; `ending` when they are its last. */
+function reportOf(draws: readonly Draw[], start: number, ending: Ending | null, faults: Faults): Report {
+  const told = faults('clamped_logprobs')
+    ? draws.map((draw, index) => ((start + index) % 3 === 2 ? { ...draw, logprob: Number.NEGATIVE_INFINITY } : draw))
+    : draws
+  const isStopped = ending?.reason === 'stop' && ending.matched === null
+  return {
+    tokens: faults('no_stop_id') && isStopped ? told.slice(0, -1) : told,
+    content: faults('short_logprobs') && ending !== null ? told.slice(0, -1) : told,
+  }
+}
 
 /** The whole answer's body. Rejects when `signal` aborts. */
 export async function answerWhole(engine: Engine, prepared: Prepared, signal: AbortSignal): Promise<JsonObject> {
-  const { request, prompt } = prepared
-  await spend(engine, prefillMs(engine, prepared), signal)
+  const { request, prompt, faults } = prepared
+  await prefill(engine, prepared, signal)
+  if (faults('midstream_error')) throw new MidstreamFailure()
+  if (faults('disconnect')) throw new Disconnect()
   const draws: Draw[] = []
   let text = ''
   let ending: Ending = { reason: 'length', matched: null }
-  for (const step of prepared.steps) {
+  for (const step of stepsOf(prepared)) {
     draws.push(step.draw)
     text += step.text
     if (step.ending) ending = step.ending
   }
   await spend(engine, draws.length * engine.decodeMsPerToken, signal)
-  return completionBody(
-    newHead(engine, prepared),
+  const parsed = parseAnswer(text, { tools: prepared.tools, raw: engine.drift.has('raw_whitespace') })
+  const body = engine.wire.whole(
     {
-      parsed: parseAnswer(text, { tools: prepared.tools, raw: engine.drift.has('raw_whitespace') }),
-      draws,
+      head: newHead(engine, prepared),
+      parsed,
+      reasoningKey: reasoningKey(engine, faults),
+      report: reportOf(draws, 0, ending, faults),
       ending,
+      finish: finishReason(ending, parsed.calls.length > 0),
       promptIds: prompt,
       usage: { promptTokens: prompt.length, cachedTokens: prepared.cachedTokens },
+      sampled: draws.length,
+      request,
     },
-    request,
     engine.tokenizer,
   )
+  return faults('no_usage') ? { ...body, usage: null } : body
+}
+
+function reasoningKey({ wire }: Engine, faults: Faults): ReasoningKey {
+  if (!faults('other_reasoning_key')) return wire.reasoningKey
+  return wire.reasoningKey === 'reasoning' ? 'reasoning_content' : 'reasoning'
 }
 
 /** Sends the answer chunk by chunk, `[DONE]` last. Rejects when `signal` aborts or the client has gone. */
@@ -155,25 +219,20 @@ export async function answerStream(
   send: SendEvent,
   signal: AbortSignal,
 ): Promise<void> {
-  const { request, prompt } = prepared
+  const { request, prompt, faults } = prepared
+  const { wire, tokenizer } = engine
+  const thoughts = reasoningKey(engine, faults)
   const head = newHead(engine, prepared)
   const sendBody = (body: JsonObject): Promise<void> => send(JSON.stringify(body))
   const parser = answerParser({ tools: prepared.tools, raw: engine.drift.has('raw_whitespace') })
   const interval = request.streamInterval ?? (engine.decodeMsPerToken > 0 ? 1 : CHUNK_TOKENS)
-  await spend(engine, prefillMs(engine, prepared), signal)
-  await sendBody(
-    chunkBody(
-      head,
-      { role: 'assistant', content: '' },
-      {},
-      request.returnTokenIds ? { prompt_token_ids: [...prompt] } : {},
-    ),
-  )
+  await prefill(engine, prepared, signal)
+  await sendBody(chunkBody(head, { role: 'assistant', content: '' }, {}, wire.promptFields(request, prompt)))
   let sampled = 0
   let called = false
   let pending: Draw[] = []
   let text = ''
-  for (const { draw, text: piece, ending } of prepared.steps) {
+  for (const { draw, text: piece, ending } of stepsOf(prepared)) {
     await spend(engine, engine.decodeMsPerToken, signal)
     sampled += 1
     pending.push(draw)
@@ -181,14 +240,11 @@ export async function answerStream(
     if (ending === null && pending.length < interval) continue
     const deltas = [...parser.push(text), ...(ending ? parser.end() : [])]
     called ||= deltas.some(delta => delta.type === 'call-start')
-    const bodies = deltas.map(delta => deltaBody(delta, request)).filter(body => body !== null)
+    const bodies = deltas.map(delta => deltaBody(delta, request, thoughts)).filter(body => body !== null)
     // Ids and logprobs stand in the group's first chunk, which may be without text: a parser is holding it back.
     const [first = {}, ...others] = bodies
-    const ids = {
-      logprobs: logprobsBody(pending, request, engine.tokenizer),
-      ...(request.returnTokenIds && { token_ids: pending.map(({ id }) => id) }),
-    }
-    const last = ending && { finish_reason: finishReason(ending, called), stop_reason: ending.matched }
+    const ids = wire.groupFields(reportOf(pending, sampled - pending.length, ending, faults), request, tokenizer)
+    const last = ending && wire.lastFields(ending, finishReason(ending, called), tokenizer)
     if (bodies.length > 0 || request.returnTokenIds || request.logprobs || last) {
       await sendBody(chunkBody(head, first, { ...ids, ...(others.length === 0 && last) }))
     }
@@ -197,8 +253,10 @@ export async function answerStream(
     }
     pending = []
     text = ''
+    if (faults('midstream_error')) throw new MidstreamFailure()
+    if (faults('disconnect')) throw new Disconnect()
   }
-  if (request.includeUsage) {
+  if (request.includeUsage && !faults('no_usage')) {
     const usage = usageBody({ promptTokens: prompt.length, cachedTokens: prepared.cachedTokens }, sampled)
     await sendBody({ ...chunkBody(head, {}, {}), choices: [], usage })
   }

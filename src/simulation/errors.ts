@@ -1,4 +1,4 @@
-// Errors as vLLM sends them: `{"error": {message, type, param, code}}`.
+// Errors as inference servers send them: nested `{"error": {message, type, param, code}}` (vLLM) or flat `{"object": "error", ...}` (SGLang).
 
 import type { JsonObject } from '../domain/json.js'
 
@@ -7,33 +7,24 @@ const TYPES: Readonly<Record<number, string>> = {
   404: 'NotFoundError',
   405: 'MethodNotAllowedError',
   413: 'RequestEntityTooLargeError',
+  429: 'RateLimitError',
   500: 'InternalServerError',
 }
 
-export class VllmError extends Error {
+export class EngineError extends Error {
   readonly status: number
   readonly param: string | null
 
   constructor(status: number, message: string, param: string | null = null) {
     super(message)
-    this.name = 'VllmError'
+    this.name = 'EngineError'
     this.status = status
     this.param = param
   }
 
-  body(): JsonObject {
+  body(isFlat: boolean): JsonObject {
     const type = TYPES[this.status] ?? 'BadRequestError'
-    return { error: { message: this.message, type, param: this.param, code: this.status } }
+    const error = { message: this.message, type, param: this.param, code: this.status }
+    return isFlat ? { object: 'error', ...error } : { error }
   }
-}
-
-/** The prompt alone, or the prompt and what was asked for, is over the window. */
-export function contextLengthError(window: number, promptTokens: number, outputTokens: number): VllmError {
-  const alone = promptTokens >= window
-  return new VllmError(
-    400,
-    `This model's maximum context length is ${window} tokens. However, you passed ${promptTokens} input tokens and requested ` +
-      `${outputTokens} output tokens. Please reduce the length of the input prompt${alone ? '' : ' or the number of requested output tokens'}.`,
-    alone ? 'input_tokens' : 'max_tokens',
-  )
 }

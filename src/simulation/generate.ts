@@ -21,8 +21,8 @@ export interface GenerationOptions {
 }
 
 export interface Ending {
-  readonly reason: 'stop' | 'length'
-  /** The stop id or string that was met; null for the end token and the limit. */
+  readonly reason: 'stop' | 'length' | 'abort'
+  /** The stop id or string that was met; null for the end token, the limit and an abort. */
   readonly matched: number | string | null
 }
 

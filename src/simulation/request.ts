@@ -1,9 +1,9 @@
-// A chat request in vLLM's shape, read and checked. Unknown fields are let through, as vLLM does; fields that would change the
-// prompt in silence are refused. Problems are VllmError: the server's own error body.
+// A chat request in vLLM's or SGLang's shape, read and checked. Unknown fields are let through, as both do; fields that would change the
+// prompt in silence are refused. Problems are EngineError: the server's own error body.
 
 import { z } from 'zod'
 import type { SamplingSettings } from './distribution.js'
-import { VllmError } from './errors.js'
+import { EngineError } from './errors.js'
 
 const object = z.record(z.string(), z.unknown())
 const nullable = <T extends z.ZodType>(type: T) => type.nullish()
@@ -40,6 +40,8 @@ const schema = z.looseObject({
   top_logprobs: nullable(z.int().min(0).max(MOST_LOGPROBS)),
   return_token_ids: nullable(z.boolean()),
   return_tokens_as_token_ids: nullable(z.boolean()),
+  return_prompt_token_ids: nullable(z.boolean()),
+  return_meta_info: nullable(z.boolean()),
   include_reasoning: nullable(z.boolean()),
   chat_template_kwargs: nullable(object),
   response_format: nullable(z.looseObject({ type: z.string() })),
@@ -79,37 +81,40 @@ export interface ChatRequest {
   readonly topLogprobs: number
   readonly returnTokenIds: boolean
   readonly tokensAsIds: boolean
+  /** SGLang's own two: ids of the prompt, and ids with logprobs of the answer. */
+  readonly returnPromptIds: boolean
+  readonly returnMetaInfo: boolean
   readonly includeReasoning: boolean
   readonly kwargs: Readonly<Record<string, unknown>>
   /** JSON schema asked for; null = any JSON object; undefined = text. */
   readonly schema: unknown
 }
 
-/** Throws VllmError 400 naming the first field that is wrong. */
+/** Throws EngineError 400 naming the first field that is wrong. */
 export function parseChatRequest(body: unknown): ChatRequest {
   const parsed = schema.safeParse(body)
   if (!parsed.success) {
     const issue = parsed.error.issues[0]
     const path = (issue?.path ?? []).map(step => (typeof step === 'number' ? `[${step}]` : `.${String(step)}`)).join('')
-    throw new VllmError(400, `${path.slice(1) || 'body'}: ${issue?.message ?? 'invalid'}`, path.slice(1) || null)
+    throw new EngineError(400, `${path.slice(1) || 'body'}: ${issue?.message ?? 'invalid'}`, path.slice(1) || null)
   }
   const given = parsed.data
   if (given.top_logprobs && !given.logprobs) {
-    throw new VllmError(400, 'when using `top_logprobs`, `logprobs` must be set to true', 'top_logprobs')
+    throw new EngineError(400, 'when using `top_logprobs`, `logprobs` must be set to true', 'top_logprobs')
   }
   const tools = given.tools ?? []
   const choice = given.tool_choice ?? (tools.length > 0 ? 'auto' : 'none')
   const toolChoice =
     typeof choice === 'string' ? { type: choice } : { type: 'function' as const, name: choice.function.name }
   if (toolChoice.type === 'function' && !tools.some(tool => tool.function.name === toolChoice.name)) {
-    throw new VllmError(
+    throw new EngineError(
       400,
       'the tool specified in `tool_choice` does not match any of the specified `tools`',
       'tool_choice',
     )
   }
   if (toolChoice.type !== 'none' && tools.length === 0) {
-    throw new VllmError(400, 'when using `tool_choice`, `tools` must be set', 'tool_choice')
+    throw new EngineError(400, 'when using `tool_choice`, `tools` must be set', 'tool_choice')
   }
   return {
     model: given.model ?? null,
@@ -136,10 +141,28 @@ export function parseChatRequest(body: unknown): ChatRequest {
     topLogprobs: given.top_logprobs ?? 0,
     returnTokenIds: given.return_token_ids ?? false,
     tokensAsIds: given.return_tokens_as_token_ids ?? false,
+    returnPromptIds: given.return_prompt_token_ids ?? false,
+    returnMetaInfo: given.return_meta_info ?? false,
     includeReasoning: given.include_reasoning ?? true,
     kwargs: given.chat_template_kwargs ?? {},
     schema: wantedSchema(given.response_format),
   }
+}
+
+/** Fields of OpenAI's Chat Completions; servers that forbid others refuse what Sextant adds for capture. */
+const OPENAI_FIELDS = new Set(
+  (
+    'model messages tools tool_choice parallel_tool_calls stream stream_options n max_tokens max_completion_tokens temperature ' +
+    'top_p presence_penalty frequency_penalty seed stop logprobs top_logprobs logit_bias response_format reasoning_effort user ' +
+    'metadata store service_tier'
+  ).split(' '),
+)
+
+/** Throws EngineError 400 naming the first field that OpenAI's own API does not have. */
+export function refuseForeignFields(body: unknown): void {
+  if (typeof body !== 'object' || body === null) return
+  const foreign = Object.keys(body).find(key => !OPENAI_FIELDS.has(key))
+  if (foreign !== undefined) throw new EngineError(400, `${foreign}: Extra inputs are not permitted`, foreign)
 }
 
 function wantedSchema(format: Parsed['response_format']): unknown {

@@ -1,4 +1,4 @@
-// The embedded inference server: vLLM's wire over HTTP on loopback, in front of the scripted policy. Default upstream of the
+// The embedded inference server: vLLM's or SGLang's wire over HTTP on loopback, in front of the scripted policy. Default upstream of the
 // quickstart and of the tests. It samples real token ids and reports their true probabilities; nothing in it is a language model.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -7,13 +7,16 @@ import type { Clock } from '../domain/clock.js'
 import { RolloutError } from '../domain/errors.js'
 import { isObject, type JsonObject } from '../domain/json.js'
 import { loadTokenizer, type Tokenizer } from '../tokenizer/tokenizer.js'
-import { answerStream, answerWhole, type Engine, prepare, promptIds } from './chat.js'
+import { answerStream, answerWhole, Disconnect, type Engine, MidstreamFailure, prepare, promptIds } from './chat.js'
+import { vllmWire } from './chat-wire.js'
 import { type Sampler, sampler } from './distribution.js'
-import { VllmError } from './errors.js'
+import { EngineError } from './errors.js'
+import { type Faults, faultsOf } from './faults.js'
 import { createPolicy, driftForms } from './policy/policy.js'
 import { prefixCache } from './prefix-cache.js'
 import { seededRandom } from './random.js'
-import { parseChatRequest } from './request.js'
+import { parseChatRequest, refuseForeignFields } from './request.js'
+import { sglangWire } from './sglang-wire.js'
 
 const BODY_LIMIT = 64 * 1024 * 1024
 /** Agents come back after long tool calls: Node's own 5 s would reset the connection under them. */
@@ -63,7 +66,10 @@ export async function startSimulation(options: SimulationOptions): Promise<Simul
     prefillMsPer1k: plan.prefillMsPer1k,
     decodeMsPerToken: plan.decodeMsPerToken,
     drift,
+    wire: plan.wire === 'sglang' ? sglangWire : vllmWire,
   }
+  const planted = plan.faults ?? []
+  let calls = 0
   const load = { running: 0, finished: 0, aborted: 0 }
   const running = new Set<AbortController>()
   const server = createServer((request, response) => {
@@ -73,7 +79,7 @@ export async function startSimulation(options: SimulationOptions): Promise<Simul
       running.delete(controller)
       if (!response.writableFinished) controller.abort(new Error('the client has gone'))
     })
-    void respond(engine, load, request, response, controller.signal)
+    void respond(engine, load, () => faultsOf(planted, ++calls), request, response, controller.signal)
   })
   server.keepAliveTimeout = KEEP_ALIVE_MS
   server.requestTimeout = 0
@@ -101,20 +107,24 @@ type Counters = { -readonly [K in keyof SimulationLoad]: SimulationLoad[K] }
 async function respond(
   engine: Engine,
   load: Counters,
+  nextFaults: () => Faults,
   request: IncomingMessage,
   response: ServerResponse,
   signal: AbortSignal,
 ): Promise<void> {
+  let isFlat = engine.wire.hasFlatErrors
   try {
     const path = new URL(request.url ?? '/', 'http://localhost').pathname
     const route = ROUTES[path]
-    if (route === undefined) throw new VllmError(404, 'Not Found')
-    if (request.method !== route.method) throw new VllmError(405, 'Method Not Allowed')
+    if (route === undefined) throw new EngineError(404, 'Not Found')
+    if (request.method !== route.method) throw new EngineError(405, 'Method Not Allowed')
     const body = route.method === 'POST' ? await readJson(request) : {}
     if (path !== '/v1/chat/completions') return sendJson(response, 200, route.answer(engine, body, load))
+    const faults = nextFaults()
+    if (faults('other_error_shape')) isFlat = !isFlat
     load.running += 1
     try {
-      await chat(engine, body, response, signal)
+      await chat(engine, body, faults, response, signal)
       load.finished += 1
     } catch (cause) {
       if (signal.aborted) load.aborted += 1
@@ -124,13 +134,22 @@ async function respond(
     }
   } catch (cause) {
     // After the head only the connection can tell of a failure.
-    if (signal.aborted || response.headersSent) response.destroy()
-    else sendError(response, cause)
+    if (signal.aborted || response.headersSent || cause instanceof Disconnect) response.destroy()
+    else sendError(response, cause, isFlat)
   }
 }
 
-async function chat(engine: Engine, body: unknown, response: ServerResponse, signal: AbortSignal): Promise<void> {
-  const prepared = prepare(engine, parseChatRequest(body))
+async function chat(
+  engine: Engine,
+  body: unknown,
+  faults: Faults,
+  response: ServerResponse,
+  signal: AbortSignal,
+): Promise<void> {
+  if (faults('server_error')) throw new EngineError(500, 'Internal server error')
+  if (faults('overloaded')) throw new EngineError(429, 'The server is overloaded, please try again later.')
+  if (faults('strict_fields')) refuseForeignFields(body)
+  const prepared = prepare(engine, parseChatRequest(body), faults)
   if (!prepared.request.stream) return sendJson(response, 200, await answerWhole(engine, prepared, signal))
   response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
   // One listener for all chunks: a write to a client that has gone may never call back.
@@ -142,7 +161,13 @@ async function chat(engine: Engine, body: unknown, response: ServerResponse, sig
       fail = reject
       response.write(`data: ${data}\n\n`, failure => (failure ? reject(failure) : resolve()))
     })
-  await answerStream(engine, prepared, send, signal)
+  try {
+    await answerStream(engine, prepared, send, signal)
+  } catch (cause) {
+    if (!(cause instanceof MidstreamFailure)) throw cause
+    await send(JSON.stringify(cause.body(false)))
+    await send('[DONE]')
+  }
   await new Promise<void>(resolve => response.end(resolve))
 }
 
@@ -157,13 +182,13 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/load': { method: 'GET', answer: (_engine, _body, { running }) => ({ server_load: running }) },
   '/v1/models': {
     method: 'GET',
-    answer: ({ modelName, adapters, contextWindow, clock }) => ({
+    answer: ({ modelName, adapters, contextWindow, clock, wire }) => ({
       object: 'list',
       data: [modelName, ...adapters].map(id => ({
         id,
         object: 'model',
         created: Math.floor(clock.now() / 1000),
-        owned_by: 'vllm',
+        owned_by: wire === sglangWire ? 'sglang' : 'vllm',
         root: id,
         parent: id === modelName ? null : modelName,
         max_model_len: contextWindow,
@@ -185,21 +210,22 @@ const ROUTES: Readonly<Record<string, Route>> = {
   },
   '/detokenize': {
     method: 'POST',
-    answer: ({ tokenizer }, body) => {
+    answer: ({ tokenizer, wire }, body) => {
       const ids: unknown = isObject(body) ? body['tokens'] : undefined
       const fits = (id: unknown): id is number => Number.isInteger(id) && Number(id) >= 0 && Number(id) < tokenizer.size
       if (!Array.isArray(ids) || !ids.every(fits)) {
-        throw new VllmError(400, `tokens: wanted a list of ids below ${tokenizer.size}`, 'tokens')
+        throw new EngineError(400, `tokens: wanted a list of ids below ${tokenizer.size}`, 'tokens')
       }
-      return { prompt: tokenizer.decode(ids) }
+      return { [wire.detokenizedKey]: tokenizer.decode(ids) }
     },
   },
 }
 
 function tokenize(engine: Engine, body: unknown): Int32Array {
   if (isObject(body) && typeof body['prompt'] === 'string') return engine.tokenizer.encode(body['prompt'])
-  if (!isObject(body) || !Array.isArray(body['messages']))
-    throw new VllmError(400, 'wanted `prompt` or `messages`', 'prompt')
+  const takes = engine.wire.tokenizesChats
+  if (!takes || !isObject(body) || !Array.isArray(body['messages']))
+    throw new EngineError(400, takes ? 'wanted `prompt` or `messages`' : 'wanted `prompt`', 'prompt')
   return promptIds(engine, parseChatRequest(body), body['add_generation_prompt'] !== false)
 }
 
@@ -209,13 +235,13 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   for await (const chunk of request as AsyncIterable<Buffer>) {
     // no encoding is set, so chunks are buffers
     bytes += chunk.length
-    if (bytes > BODY_LIMIT) throw new VllmError(413, `the body is over ${BODY_LIMIT} bytes`)
+    if (bytes > BODY_LIMIT) throw new EngineError(413, `the body is over ${BODY_LIMIT} bytes`)
     chunks.push(chunk)
   }
   try {
     return JSON.parse(Buffer.concat(chunks).toString('utf8'))
   } catch {
-    throw new VllmError(400, 'the body is no JSON')
+    throw new EngineError(400, 'the body is no JSON')
   }
 }
 
@@ -225,12 +251,13 @@ function sendJson(response: ServerResponse, status: number, body: JsonObject | n
   response.end(text)
 }
 
-function sendError(response: ServerResponse, cause: unknown): void {
+function sendError(response: ServerResponse, cause: unknown, isFlat: boolean): void {
   const error =
-    cause instanceof VllmError
+    cause instanceof EngineError
       ? cause
       : cause instanceof RolloutError && cause.code === 'DIALECT_INVALID_REQUEST'
-        ? new VllmError(400, cause.message, 'messages')
-        : new VllmError(500, cause instanceof Error ? cause.message : String(cause))
-  sendJson(response, error.status, error.body())
+        ? new EngineError(400, cause.message, 'messages')
+        : new EngineError(500, cause instanceof Error ? cause.message : String(cause))
+  if (error.status === 429) response.setHeader('retry-after', '1')
+  sendJson(response, error.status, error.body(isFlat))
 }

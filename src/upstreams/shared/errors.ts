@@ -29,6 +29,7 @@ const WINDOW_PATTERNS = [
 const PROMPT_PATTERNS = [
   /passed (\d+) input tokens/i,
   /\((\d+) in the messages/i,
+  /(\d+) tokens from the input messages/i,
   /contains (?:at least )?(\d+) input tokens/i,
   /(?:input|request|prompt) \((\d+) tokens\)/i,
   /prompt \(length (\d+)\)/i,
