@@ -1,8 +1,9 @@
 // The gateway's duty: a harness that echoes its history the way its API makes it, with reasoning lost and arguments parsed and
 // written again, still gets one trace whose joins are all exact. Against the embedded inference server with the real template.
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { builders } from '../../../../src/builders/registry.js'
+import type { Trajectory } from '../../../../src/domain/trajectory.js'
 import { loadTokenizer } from '../../../../src/tokenizer/tokenizer.js'
 import { gatewayPlan, startPair } from '../../../support/pair.js'
 import { simulate } from '../../../support/simulation.js'
@@ -129,36 +130,57 @@ const harnesses: Record<string, MiniHarness> = {
 
 const qwen3 = loadTokenizer('qwen3')
 
+interface Run {
+  readonly turns: number
+  readonly trajectory: Trajectory
+}
+
+/** A whole session of `harness` against the simulation on one wire, and what is trained of it. */
+async function run(t: Test, harness: MiniHarness, wire: 'vllm' | 'sglang'): Promise<Run> {
+  const simulation = await simulate(t, { wire })
+  const pair = await startPair(
+    t,
+    gatewayPlan([{ urls: [simulation.url], profile: wire, modelServed: 'policy', contextWindow: 32_768 }]),
+  )
+  const session = await pair.session('s-a', { samplingSeed: 3 })
+  let history: readonly Item[] = [harness.opening]
+  let turns = 0
+  for (;;) {
+    const response = await pair.post(harness.path, harness.request(history), { key: session.key })
+    const answer = (await response.json()) as Loose
+    if (response.status !== 200) throw new Error(JSON.stringify(answer))
+    turns += 1
+    const { items, calls } = harness.echo(answer)
+    if (calls.length === 0 || turns === 12) break
+    history = [...history, ...items, ...calls.map(call => harness.result(call, `output of step ${turns}\n`))]
+  }
+  const ledger = await pair.ledger(session)
+  t.equal(ledger.calls.length, turns)
+  for (const { record } of ledger.calls) t.equal(record.notTrainable, null)
+  const trajectory = await builders.prefix_merging.build(
+    ledger,
+    {},
+    { decode: async ids => qwen3.decode(ids), sessionId: 's-a', taskId: 't', taskMetadata: {} },
+  )
+  return { turns, trajectory }
+}
+
 for (const [dialect, harness] of Object.entries(harnesses)) {
-  t.test(`${dialect}: a whole agent run is one trace with exact joins`, async t => {
-    const simulation = await simulate(t)
-    const pair = await startPair(
-      t,
-      gatewayPlan([{ urls: [simulation.url], modelServed: 'policy', contextWindow: 32_768 }]),
-    )
-    const session = await pair.session('s-a', { samplingSeed: 3 })
-    let history: readonly Item[] = [harness.opening]
-    let turns = 0
-    for (;;) {
-      const response = await pair.post(harness.path, harness.request(history), { key: session.key })
-      const answer = (await response.json()) as Loose
-      if (response.status !== 200) return t.fail(JSON.stringify(answer))
-      turns += 1
-      const { items, calls } = harness.echo(answer)
-      if (calls.length === 0 || turns === 12) break
-      history = [...history, ...items, ...calls.map(call => harness.result(call, `output of step ${turns}\n`))]
-    }
+  t.test(`${dialect}: a whole agent run is one trace with exact joins, the same on both wires`, async t => {
+    const { turns, trajectory } = await run(t, harness, 'vllm')
     t.ok(turns >= 3, `${turns} turns`)
-    const ledger = await pair.ledger(session)
-    t.equal(ledger.calls.length, turns)
-    for (const { record } of ledger.calls) t.equal(record.notTrainable, null)
-    const trajectory = await builders.prefix_merging.build(
-      ledger,
-      {},
-      { decode: async ids => qwen3.decode(ids), sessionId: 's-a', taskId: 't', taskMetadata: {} },
-    )
     t.match(trajectory, { status: 'COMPLETED', traces: { length: 1 }, ledger: { joins: { exact: turns - 1 } } })
     const { sampled, trained } = trajectory.ledger.tokens
     t.equal(trained, sampled, 'every sampled token is trained')
+    const other = await run(t, harness, 'sglang')
+    const tokens = ({ traces }: Trajectory) =>
+      traces.map(({ promptIds, responseIds, lossMask, responseLogprobs }) => ({
+        promptIds,
+        responseIds,
+        lossMask,
+        responseLogprobs,
+      }))
+    t.strictSame(tokens(other.trajectory), tokens(trajectory))
+    t.strictSame(other.trajectory.ledger.joins, trajectory.ledger.joins)
   })
 }
