@@ -9,6 +9,12 @@ export interface ParserOptions {
   /** False: tags of tool calls are plain text (no tools offered, or tool_choice none). */
   readonly tools: boolean
   readonly raw: boolean
+  /**
+   * What text before any `</think>` is. `tagged`: reasoning when it begins with `<think>` (SGLang, and vLLM up to 0.10). `always`:
+   * reasoning, and an answer that never closes it has no content (vLLM while thinking is on). `never`: tags are plain text (vLLM
+   * with thinking off).
+   */
+  readonly reasoning?: 'tagged' | 'always' | 'never'
 }
 
 export type AnswerDelta =
@@ -29,8 +35,8 @@ const CALL_OPEN = '<tool_call>'
 const CALL_CLOSE = '</tool_call>'
 
 /** The streaming parser. A call whose head cannot be read is lost, as it is in vLLM. */
-export function answerParser({ tools, raw }: ParserOptions): AnswerParser {
-  let mode: 'start' | 'reasoning' | 'content' | 'call' = 'start'
+export function answerParser({ tools, raw, reasoning: place = 'tagged' }: ParserOptions): AnswerParser {
+  let mode: 'start' | 'reasoning' | 'content' | 'call' = place === 'never' ? 'content' : 'start'
   let buffer = ''
   const reasoning = trimmer('reasoning', raw)
   let content = trimmer('content', raw)
@@ -47,7 +53,7 @@ export function answerParser({ tools, raw }: ParserOptions): AnswerParser {
             buffer = text.slice(THINK_OPEN.length)
             mode = 'reasoning'
           } else if (!ended && THINK_OPEN.startsWith(text)) return
-          else mode = 'content'
+          else mode = place === 'always' ? 'reasoning' : 'content'
           break
         }
         case 'reasoning': {

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto'
 import type { Json, JsonObject } from '../domain/json.js'
 import type { Tokenizer } from '../tokenizer/tokenizer.js'
 import type { AnswerDelta, ParsedAnswer } from './answer-parser.js'
-import type { Draw } from './distribution.js'
+import type { Distribution, Draw } from './distribution.js'
 import { EngineError } from './errors.js'
 import type { Ending } from './generate.js'
 import type { ChatRequest } from './request.js'
@@ -33,7 +33,13 @@ export const usageBody = ({ promptTokens, cachedTokens }: UsageCounts, completio
 })
 
 /** `logprobs` of a choice for `draws`, as far as `request` asked for it. */
-export function logprobsBody(draws: readonly Draw[], request: ChatRequest, tokenizer: Tokenizer): JsonObject | null {
+export function logprobsBody(
+  draws: readonly Draw[],
+  request: ChatRequest,
+  tokenizer: Tokenizer,
+  /** vLLM lists the sampled token first whatever its rank, and the others up to the number asked for. */
+  sampledFirst: boolean,
+): JsonObject | null {
   if (!request.logprobs) return null
   const entry = (id: number, logprob: number): JsonObject => ({
     token: request.tokensAsIds ? `token_id:${id}` : tokenizer.decode([id]),
@@ -43,11 +49,16 @@ export function logprobsBody(draws: readonly Draw[], request: ChatRequest, token
   return {
     content: draws.map(({ id, logprob, reported }) => ({
       ...entry(id, logprob),
-      top_logprobs: reported
+      top_logprobs: (sampledFirst ? before(id, reported) : reported)
         .slice(0, request.topLogprobs)
         .map(candidate => entry(candidate.id, Math.log(candidate.probability))),
     })),
   }
+}
+
+function before(id: number, candidates: Distribution): Distribution {
+  const sampled = candidates.filter(candidate => candidate.id === id)
+  return [...sampled, ...candidates.filter(candidate => candidate.id !== id)]
 }
 
 /** The shortest decimal that rounds to the same float32; what is below -9999 is clamped to it. */
@@ -88,7 +99,11 @@ export interface WholeAnswer {
 
 /** How one engine writes answers. */
 export interface AnswerWire {
-  /** False: any model name is served. */
+  /** Where thinking is looked for. */
+  parserReasoning(thinking: boolean): 'tagged' | 'always' | 'never'
+  /** True: `max_tokens` over what is left is cut; false: refused. */
+  readonly clampsMaxTokens: boolean
+  /** False: every model name is served. */
   readonly checksModel: boolean
   readonly reasoningKey: ReasoningKey
   readonly hasFlatErrors: boolean
@@ -108,18 +123,20 @@ export interface AnswerWire {
 }
 
 export const vllmWire: AnswerWire = {
+  parserReasoning: thinking => (thinking ? 'always' : 'never'),
+  clampsMaxTokens: true,
   checksModel: true,
   reasoningKey: 'reasoning',
   hasFlatErrors: false,
   check() {},
-  /** The prompt alone, or the prompt and what was asked for, is over the window. */
-  contextLengthError(window, promptTokens, outputTokens) {
-    const alone = promptTokens >= window
+  // It stops counting one token over the window.
+  contextLengthError(window) {
     return new EngineError(
       400,
-      `This model's maximum context length is ${window} tokens. However, you passed ${promptTokens} input tokens and requested ` +
-        `${outputTokens} output tokens. Please reduce the length of the input prompt${alone ? '' : ' or the number of requested output tokens'}.`,
-      alone ? 'input_tokens' : 'max_tokens',
+      `This model's maximum context length is ${window} tokens. However, your prompt contains at least ${window + 1} input tokens, ` +
+        'which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. ' +
+        `(parameter=input_tokens, value=${window + 1})`,
+      'input_tokens',
     )
   },
   whole({ head, parsed, reasoningKey, report, ending, finish, promptIds, usage, sampled, request }, tokenizer) {
@@ -141,7 +158,7 @@ export const vllmWire: AnswerWire = {
             ...(parsed.calls.length > 0 && { tool_calls: messageCalls(parsed.calls, 'chatcmpl-tool-') }),
             [reasoningKey]: request.includeReasoning ? parsed.reasoning : null,
           },
-          logprobs: logprobsBody(report.content, request, tokenizer),
+          logprobs: logprobsBody(report.content, request, tokenizer, true),
           finish_reason: finish,
           stop_reason: ending.matched,
           token_ids: request.returnTokenIds ? report.tokens.map(draw => draw.id) : null,
@@ -157,7 +174,7 @@ export const vllmWire: AnswerWire = {
   },
   promptFields: (request, promptIds) => (request.returnTokenIds ? { prompt_token_ids: [...promptIds] } : {}),
   groupFields: (report, request, tokenizer) => ({
-    logprobs: logprobsBody(report.content, request, tokenizer),
+    logprobs: logprobsBody(report.content, request, tokenizer, true),
     ...(request.returnTokenIds && { token_ids: report.tokens.map(({ id }) => id) }),
   }),
   lastFields: (ending, finish) => ({ finish_reason: finish, stop_reason: ending.matched }),

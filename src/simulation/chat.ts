@@ -3,7 +3,7 @@
 import type { Clock } from '../domain/clock.js'
 import type { JsonObject } from '../domain/json.js'
 import type { Tokenizer } from '../tokenizer/tokenizer.js'
-import { answerParser, parseAnswer } from './answer-parser.js'
+import { answerParser, type ParserOptions, parseAnswer } from './answer-parser.js'
 import {
   type AnswerWire,
   chunkBody,
@@ -81,7 +81,7 @@ interface Prepared {
   readonly prompt: Int32Array
   readonly cachedTokens: number
   readonly steps: Generator<Step>
-  readonly tools: boolean
+  readonly parser: ParserOptions
   readonly model: string
   readonly faults: Faults
 }
@@ -100,16 +100,17 @@ export function prepare(engine: Engine, given: ChatRequest, faults: Faults): Pre
   }
   const prompt = promptIds(engine, request)
   const room = engine.contextWindow - prompt.length
-  if (room <= 0 || (request.maxTokens ?? 0) > room) {
+  if (room <= 0 || (!wire.clampsMaxTokens && (request.maxTokens ?? 0) > room)) {
     throw wire.contextLengthError(engine.contextWindow, prompt.length, request.maxTokens ?? 0)
   }
   const tools = request.toolChoice.type === 'none' ? [] : request.tools.map(offered)
+  const thinking = templateArguments(engine, request.kwargs)['enable_thinking'] !== false
   const program = engine.policy.program({
     messages: request.messages,
     tools,
     mustCall: mustCall(request),
     schema: request.schema,
-    thinking: templateArguments(engine, request.kwargs)['enable_thinking'] !== false,
+    thinking,
   })
   const steps = generate({
     tokenizer: engine.tokenizer,
@@ -117,13 +118,18 @@ export function prepare(engine: Engine, given: ChatRequest, faults: Faults): Pre
     sampler: engine.sampler,
     settings: request.settings,
     random: request.seed === null ? engine.unseeded() : seededRandom(request.seed),
-    maxTokens: request.maxTokens ?? room,
+    maxTokens: Math.min(request.maxTokens ?? room, room),
     stop: request.stop,
     stopTokenIds: request.stopTokenIds,
     includeStop: request.includeStop,
   })
   const cachedTokens = engine.cache.visit(prompt)
-  return { request, prompt, cachedTokens, steps, tools: tools.length > 0, model: request.model ?? engine.modelName, faults }
+  const parser = {
+    tools: tools.length > 0,
+    raw: engine.drift.has('raw_whitespace'),
+    reasoning: wire.parserReasoning(thinking),
+  }
+  return { request, prompt, cachedTokens, steps, parser, model: request.model ?? engine.modelName, faults }
 }
 
 function offered(tool: ChatRequest['tools'][number]): OfferedTool {
@@ -188,7 +194,7 @@ export async function answerWhole(engine: Engine, prepared: Prepared, signal: Ab
     if (step.ending) ending = step.ending
   }
   await spend(engine, draws.length * engine.decodeMsPerToken, signal)
-  const parsed = parseAnswer(text, { tools: prepared.tools, raw: engine.drift.has('raw_whitespace') })
+  const parsed = parseAnswer(text, prepared.parser)
   const body = engine.wire.whole(
     {
       head: newHead(engine, prepared),
@@ -224,7 +230,7 @@ export async function answerStream(
   const thoughts = reasoningKey(engine, faults)
   const head = newHead(engine, prepared)
   const sendBody = (body: JsonObject): Promise<void> => send(JSON.stringify(body))
-  const parser = answerParser({ tools: prepared.tools, raw: engine.drift.has('raw_whitespace') })
+  const parser = answerParser(prepared.parser)
   const interval = request.streamInterval ?? (engine.decodeMsPerToken > 0 ? 1 : CHUNK_TOKENS)
   await prefill(engine, prepared, signal)
   await sendBody(chunkBody(head, { role: 'assistant', content: '' }, {}, wire.promptFields(request, prompt)))

@@ -116,8 +116,8 @@ async function respond(
   try {
     const path = new URL(request.url ?? '/', 'http://localhost').pathname
     const route = ROUTES[path]
-    if (route === undefined) throw new EngineError(404, 'Not Found')
-    if (request.method !== route.method) throw new EngineError(405, 'Method Not Allowed')
+    if (route === undefined) return sendJson(response, 404, { detail: 'Not Found' })
+    if (request.method !== route.method) return sendJson(response, 405, { detail: 'Method Not Allowed' })
     const body = route.method === 'POST' ? await readJson(request) : {}
     if (path !== '/v1/chat/completions') return sendJson(response, 200, route.answer(engine, body, load))
     const faults = nextFaults()

@@ -11,6 +11,8 @@ const matchedStop = (ending: Ending, tokenizer: Tokenizer) =>
   ending.matched ?? (ending.reason === 'stop' ? tokenizer.endTokenId : null)
 
 export const sglangWire: AnswerWire = {
+  parserReasoning: () => 'tagged',
+  clampsMaxTokens: false,
   checksModel: false,
   reasoningKey: 'reasoning_content',
   hasFlatErrors: true,
@@ -59,7 +61,7 @@ export const sglangWire: AnswerWire = {
             [reasoningKey]: request.includeReasoning ? parsed.reasoning : null,
             tool_calls: parsed.calls.length > 0 ? messageCalls(parsed.calls, 'call_') : null,
           },
-          logprobs: logprobsBody(report.content, request, tokenizer),
+          logprobs: logprobsBody(report.content, request, tokenizer, false),
           finish_reason: finish,
           matched_stop: matchedStop(ending, tokenizer),
           ...(request.returnPromptIds && { prompt_token_ids: [...promptIds] }),
@@ -72,7 +74,7 @@ export const sglangWire: AnswerWire = {
     }
   },
   promptFields: () => ({}),
-  groupFields: (report, request, tokenizer) => ({ logprobs: logprobsBody(report.content, request, tokenizer) }),
+  groupFields: (report, request, tokenizer) => ({ logprobs: logprobsBody(report.content, request, tokenizer, false) }),
   lastFields: (ending, finish, tokenizer) => ({
     finish_reason: finish,
     matched_stop: matchedStop(ending, tokenizer),

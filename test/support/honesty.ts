@@ -28,11 +28,14 @@ export function honesty(entries: readonly LogprobEntry[], random: () => number):
   let uncertain = 0
   let inconsistent = 0
   for (const entry of entries) {
-    const probabilities = entry.top_logprobs.map(({ logprob }) => Math.exp(logprob))
-    const drawn = entry.top_logprobs.findIndex(({ bytes }) => String(bytes) === String(entry.bytes))
-    if (Math.abs((entry.top_logprobs[drawn]?.logprob ?? Number.NaN) - entry.logprob) > 1e-6 || drawn < 0)
-      inconsistent += 1
-    const key = JSON.stringify(entry.top_logprobs.map(({ bytes, logprob }) => [bytes, logprob]))
+    // The sampled token stands first: by rank again.
+    const candidates = [...entry.top_logprobs].sort(
+      (a, b) => b.logprob - a.logprob || (String(a.bytes) < String(b.bytes) ? -1 : 1),
+    )
+    const probabilities = candidates.map(({ logprob }) => Math.exp(logprob))
+    const drawn = candidates.findIndex(({ bytes }) => String(bytes) === String(entry.bytes))
+    if (Math.abs((candidates[drawn]?.logprob ?? Number.NaN) - entry.logprob) > 1e-6 || drawn < 0) inconsistent += 1
+    const key = JSON.stringify(candidates.map(({ bytes, logprob }) => [bytes, logprob]))
     const context = contexts.get(key) ?? { probabilities, counts: probabilities.map(() => 0) }
     context.counts[drawn] = (context.counts[drawn] ?? 0) + 1
     contexts.set(key, context)

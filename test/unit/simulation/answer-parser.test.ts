@@ -119,3 +119,22 @@ t.test('raw keeps the line feeds around text, as vLLM does', async t => {
   const parser = answerParser({ tools: true, raw: true })
   t.match(join([...parser.push(text), ...parser.end()]), { reasoning: '\nA\n', content: '\n\nB\n' })
 })
+
+t.test(
+  'an answer without `</think>` is all reasoning to vLLM while thinking is on, and all content while it is off',
+  t => {
+    const tools = true
+    const raw = false
+    for (const text of ['Hello', '<think>\nHello']) {
+      t.strictSame(parseAnswer(text, { tools, raw, reasoning: 'always' }), {
+        reasoning: 'Hello',
+        content: null,
+        calls: [],
+      })
+      t.strictSame(parseAnswer(text, { tools, raw, reasoning: 'never' }), { reasoning: null, content: text, calls: [] })
+    }
+    const closed = parseAnswer('Hm.\n</think>\n\nHello', { tools, raw, reasoning: 'always' })
+    t.strictSame(closed, { reasoning: 'Hm.', content: 'Hello', calls: [] })
+    t.end()
+  },
+)

@@ -43,6 +43,17 @@ t.test('a whole answer has ids, logprobs and usage that agree', async t => {
   ])
 })
 
+t.test('among the best tokens the sampled one stands first, whatever its rank', async t => {
+  const simulation = await simulate(t)
+  const { choice } = await chat(simulation, { ...ask, top_logprobs: 2 })
+  const entries = choice.logprobs?.content ?? []
+  for (const entry of entries) t.strictSame(entry.top_logprobs[0]?.bytes, entry.bytes)
+  t.ok(
+    entries.some(({ top_logprobs: [sampled, best] }) => best && sampled && best.logprob > sampled.logprob),
+    'not only the likeliest is sampled',
+  )
+})
+
 t.test('ids and logprobs are left out when nobody asks for them', async t => {
   const simulation = await simulate(t)
   const response = await post(simulation, '/v1/chat/completions', { model: 'policy', ...ask })
@@ -222,16 +233,19 @@ t.test('errors have the shape and the status of vLLM and name the field', async 
       { messages: long },
       400,
       'BadRequestError',
-      /maximum context length is 300 tokens\. However, you passed \d{3} input tokens/,
+      /maximum context length is 300 tokens\. However, your prompt contains at least 301 input tokens/,
     ],
-    [{ messages: user, max_tokens: 299 }, 400, 'BadRequestError', /requested 299 output tokens/],
   ]
   for (const [body, status, type, message] of cases) {
     const response = await post(simulation, '/v1/chat/completions', body)
     t.match(await response.json(), { error: { message, type, code: status } })
     t.equal(response.status, status)
   }
-  t.equal((await post(simulation, '/v1/nothing', {})).status, 404)
+  const nothing = await post(simulation, '/v1/nothing', {})
+  t.equal(nothing.status, 404)
+  t.strictSame(await nothing.json(), { detail: 'Not Found' })
+  const { usage } = await chat(simulation, { messages: user, max_tokens: 299 })
+  t.ok(usage.total_tokens <= 300, 'max_tokens over what is left is cut, not refused')
   t.equal((await fetch(`${simulation.url}/v1/chat/completions`)).status, 405)
   t.equal((await post(simulation, '/detokenize', { tokens: [10_000_000] })).status, 400)
 })

@@ -95,7 +95,8 @@ t.test("SGLang's tokenizer routes take text alone, and any model name is served"
 t.test('a prompt over the window is read as such on both wires', async t => {
   for (const wire of WIRES) {
     const simulation = await simulate(t, { wire, contextWindow: 600 })
-    for (const content of ['word '.repeat(700), 'hi']) {
+    // vLLM cuts `max_tokens` to what is left where SGLang refuses.
+    for (const content of ['word '.repeat(700), ...(wire === 'sglang' ? ['hi'] : [])]) {
       const response = await post(simulation, CHAT, bodyFor(wire, content))
       const error = upstreams[wire].readError(response.status, {}, await response.text())
       t.match(error, { status: 400, contextLength: { window: 600 } }, `${wire}: ${error.message}`)
