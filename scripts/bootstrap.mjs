@@ -15,6 +15,7 @@ const COMMANDS = {
   test: ['scripts/test.mjs', ...args],
   e2e: ['scripts/test.mjs', '--e2e', ...args],
   'e2e-harnesses': ['dist/scripts/e2e-harnesses.js', ...args],
+  'e2e-engines': ['dist/scripts/e2e-engines.js', ...args],
 }
 if (!(command in COMMANDS)) fail(`unknown command ${command}: wanted one of ${Object.keys(COMMANDS).join(', ')}`)
 if (Number(process.versions.node.split('.')[0]) < 20) fail(`Node 20 or newer is needed; this is ${process.version}`)

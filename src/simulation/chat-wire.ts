@@ -21,15 +21,21 @@ export interface AnswerHead {
 export interface UsageCounts {
   readonly promptTokens: number
   readonly cachedTokens: number
+  /** Sampled before the thinking was closed, its tags not counted. */
+  readonly reasoningTokens: number
 }
 
 export const newId = (prefix: string): string => prefix + randomUUID().replaceAll('-', '')
 
-export const usageBody = ({ promptTokens, cachedTokens }: UsageCounts, completionTokens: number): JsonObject => ({
+export const usageBody = (
+  { promptTokens, cachedTokens, reasoningTokens }: UsageCounts,
+  completionTokens: number,
+): JsonObject => ({
   prompt_tokens: promptTokens,
   total_tokens: promptTokens + completionTokens,
   completion_tokens: completionTokens,
   prompt_tokens_details: { cached_tokens: cachedTokens },
+  completion_tokens_details: { reasoning_tokens: reasoningTokens },
 })
 
 /** `logprobs` of a choice for `draws`, as far as `request` asked for it. */
@@ -162,6 +168,7 @@ export const vllmWire: AnswerWire = {
           finish_reason: finish,
           stop_reason: ending.matched,
           token_ids: request.returnTokenIds ? report.tokens.map(draw => draw.id) : null,
+          routed_experts: null,
         },
       ],
       service_tier: null,
@@ -169,10 +176,14 @@ export const vllmWire: AnswerWire = {
       usage: usageBody(usage, sampled),
       prompt_logprobs: null,
       prompt_token_ids: request.returnTokenIds ? [...promptIds] : null,
+      prompt_text: null,
       kv_transfer_params: null,
+      ec_transfer_params: null,
+      metrics: null,
     }
   },
-  promptFields: (request, promptIds) => (request.returnTokenIds ? { prompt_token_ids: [...promptIds] } : {}),
+  promptFields: (request, promptIds) =>
+    request.returnTokenIds ? { prompt_token_ids: [...promptIds], prompt_text: null } : {},
   groupFields: (report, request, tokenizer) => ({
     logprobs: logprobsBody(report.content, request, tokenizer, true),
     ...(request.returnTokenIds && { token_ids: report.tokens.map(({ id }) => id) }),

@@ -167,6 +167,14 @@ function* stepsOf({ steps, faults }: Prepared): Generator<Step> {
   }
 }
 
+function reasoningTokens({ tokenizer }: Engine, { parser }: Prepared, draws: readonly Draw[]): number {
+  const open = tokenizer.idOf('<think>')
+  const end = draws.findIndex(({ id }) => id === tokenizer.idOf('</think>'))
+  const starts = parser.reasoning === 'always' || (parser.reasoning !== 'never' && draws[0]?.id === open)
+  if (!starts) return 0
+  return (end < 0 ? draws : draws.slice(0, end)).filter(({ id }) => id !== open).length
+}
+
 /** What is told of `draws`, which are the answer's from position `start` on; `ending` when they are its last. */
 function reportOf(draws: readonly Draw[], start: number, ending: Ending | null, faults: Faults): Report {
   const told = faults('clamped_logprobs')
@@ -204,7 +212,11 @@ export async function answerWhole(engine: Engine, prepared: Prepared, signal: Ab
       ending,
       finish: finishReason(ending, parsed.calls.length > 0),
       promptIds: prompt,
-      usage: { promptTokens: prompt.length, cachedTokens: prepared.cachedTokens },
+      usage: {
+        promptTokens: prompt.length,
+        cachedTokens: prepared.cachedTokens,
+        reasoningTokens: reasoningTokens(engine, prepared, draws),
+      },
       sampled: draws.length,
       request,
     },
@@ -234,13 +246,13 @@ export async function answerStream(
   const interval = request.streamInterval ?? (engine.decodeMsPerToken > 0 ? 1 : CHUNK_TOKENS)
   await prefill(engine, prepared, signal)
   await sendBody(chunkBody(head, { role: 'assistant', content: '' }, {}, wire.promptFields(request, prompt)))
-  let sampled = 0
+  const all: Draw[] = []
   let called = false
   let pending: Draw[] = []
   let text = ''
   for (const { draw, text: piece, ending } of stepsOf(prepared)) {
     await spend(engine, engine.decodeMsPerToken, signal)
-    sampled += 1
+    all.push(draw)
     pending.push(draw)
     text += piece
     if (ending === null && pending.length < interval) continue
@@ -249,7 +261,7 @@ export async function answerStream(
     const bodies = deltas.map(delta => deltaBody(delta, request, thoughts)).filter(body => body !== null)
     // Ids and logprobs stand in the group's first chunk, which may be without text: a parser is holding it back.
     const [first = {}, ...others] = bodies
-    const ids = wire.groupFields(reportOf(pending, sampled - pending.length, ending, faults), request, tokenizer)
+    const ids = wire.groupFields(reportOf(pending, all.length - pending.length, ending, faults), request, tokenizer)
     const last = ending && wire.lastFields(ending, finishReason(ending, called), tokenizer)
     if (bodies.length > 0 || request.returnTokenIds || request.logprobs || last) {
       await sendBody(chunkBody(head, first, { ...ids, ...(others.length === 0 && last) }))
@@ -263,8 +275,13 @@ export async function answerStream(
     if (faults('disconnect')) throw new Disconnect()
   }
   if (request.includeUsage && !faults('no_usage')) {
-    const usage = usageBody({ promptTokens: prompt.length, cachedTokens: prepared.cachedTokens }, sampled)
-    await sendBody({ ...chunkBody(head, {}, {}), choices: [], usage })
+    const counts = {
+      promptTokens: prompt.length,
+      cachedTokens: prepared.cachedTokens,
+      reasoningTokens: reasoningTokens(engine, prepared, all),
+    }
+    const usage = usageBody(counts, all.length)
+    await sendBody({ ...chunkBody(head, {}, {}), choices: [], usage, system_fingerprint: null })
   }
   await send('[DONE]')
 }

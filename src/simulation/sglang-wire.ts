@@ -69,7 +69,7 @@ export const sglangWire: AnswerWire = {
           ...(request.returnMetaInfo && { meta_info: meta }),
         },
       ],
-      usage: { ...usageBody(usage, sampled), reasoning_tokens: 0 },
+      usage: { ...usageBody(usage, sampled), reasoning_tokens: usage.reasoningTokens },
       metadata: { weight_version: 'default' },
     }
   },

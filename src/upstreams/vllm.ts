@@ -1,5 +1,5 @@
 // vLLM: Chat Completions with ids in the answer, streaming and not (`return_token_ids`; sampled ids in each chunk, prompt ids in
-// the first). `top_logprobs` must be 0, not absent: without it there are no logprobs. Its tokenizer routes give exact counts.
+// the first). `top_logprobs` is 0, not absent: without it older builds tell no logprobs. Its tokenizer routes give exact counts.
 
 import type { UpstreamProfile } from './base.js'
 import {
