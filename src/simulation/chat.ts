@@ -95,7 +95,12 @@ export function prepare(engine: Engine, given: ChatRequest, faults: Faults): Pre
     ...(faults('no_ids') && { returnTokenIds: false, returnPromptIds: false, returnMetaInfo: false }),
   }
   wire.check(request)
-  if (wire.checksModel && request.model !== null && request.model !== engine.modelName && !engine.adapters.has(request.model)) {
+  if (
+    wire.checksModel &&
+    request.model !== null &&
+    request.model !== engine.modelName &&
+    !engine.adapters.has(request.model)
+  ) {
     throw new EngineError(404, `The model \`${request.model}\` does not exist.`, 'model')
   }
   const prompt = promptIds(engine, request)
