@@ -2,6 +2,7 @@
 // is the business of shared/history.ts. `cache_control`, wherever it stands, changes nothing (case anthropic-request-3).
 
 import type { CanonicalRequest, RequestedSampling } from '../../domain/conversation.js'
+import { RolloutError } from '../../domain/errors.js'
 import type { Json, JsonObject } from '../../domain/json.js'
 import type { RulesOff } from '../../domain/rules.js'
 import type { HttpRequestHead, RouteMatch } from '../base.js'
@@ -21,6 +22,7 @@ import {
 import { createHistory, type History } from '../shared/history.js'
 import { unread } from '../shared/unread.js'
 import { readAssistant, readSystem, readUser } from './blocks.js'
+import { THREAD_UNSUPPORTED } from './errors.js'
 import { MESSAGES_SHAPE } from './shape.js'
 import { readToolChoice, readTools } from './tools.js'
 
@@ -31,6 +33,7 @@ export function decodeMessagesRequest(
   _head: HttpRequestHead,
   off?: RulesOff,
 ): CanonicalRequest {
+  refuseThread(body)
   const history = createHistory(off)
   const { tools, deferred } = readTools(body, history)
   history.system(readSystem(body['system'], 'system', history))
@@ -61,6 +64,16 @@ export function decodeMessagesRequest(
     rules,
     echo: {},
   }
+}
+
+/** A conversation held by the server: a request that continues one carries only its last turn. Clients told so send all. */
+function refuseThread(body: JsonObject): void {
+  if (body['thread'] === undefined || body['thread'] === null) return
+  throw new RolloutError(
+    'DIALECT_INVALID_REQUEST',
+    'thread: conversations are not held here; wanted the full conversation without `thread`',
+    { details: { path: 'thread', code: THREAD_UNSUPPORTED } },
+  )
 }
 
 function readMessage(message: JsonObject, path: string, history: History, deferred: ReadonlyMap<string, string>): void {

@@ -16,8 +16,15 @@ const TYPE_BY_STATUS: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** `{"type":"error","error":{"type":...,"message":...}}`; Anthropic has no error codes. */
-export const errorBody = (status: number, message: string): JsonObject => ({
+/** By this error code the SDK's tool runner learns to send its whole history. */
+export const THREAD_UNSUPPORTED = 'thread_unsupported_request'
+
+/** `{"type":"error","error":{"type":...,"message":...}}`; of our codes Anthropic's clients know only the one for threads. */
+export const errorBody = (status: number, message: string, code?: string): JsonObject => ({
   type: 'error',
-  error: { type: TYPE_BY_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'), message },
+  error: {
+    type: TYPE_BY_STATUS[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'),
+    message,
+    ...(code === THREAD_UNSUPPORTED && { details: { error_code: code, unsupported: ['thread'] } }),
+  },
 })
