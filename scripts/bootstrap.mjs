@@ -14,6 +14,7 @@ const COMMANDS = {
   quickstart: ['dist/main.js', 'quickstart', ...args],
   test: ['scripts/test.mjs', ...args],
   e2e: ['scripts/test.mjs', '--e2e', ...args],
+  'perf-proxy': ['dist/scripts/perf/proxy.js', ...args],
   'e2e-harnesses': ['dist/scripts/e2e-harnesses.js', ...args],
   'e2e-engines': ['dist/scripts/e2e-engines.js', ...args],
 }

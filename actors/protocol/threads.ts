@@ -28,6 +28,8 @@ export interface ThreadDescription {
   readonly system: SystemInspection | null
   /** Bytes; null likewise. */
   readonly heapUsedBytes: number | null
+  /** How late its event loop was since it was last described, milliseconds; null likewise. */
+  readonly loopDelay: { readonly p50Ms: number; readonly p99Ms: number; readonly maxMs: number } | null
 }
 
 export interface ThreadsDescription {

@@ -20,12 +20,20 @@ export interface NamedPort {
   readonly port: MessagePort
 }
 
-/** Bytes, of the thread's own JavaScript heap. */
+/** Bytes, of the thread's own JavaScript heap, and how its event loop does. */
 export interface HeapFigures {
   readonly usedBytes: number
   readonly totalBytes: number
   readonly limitBytes: number
   readonly externalBytes: number
+  readonly loopDelay: LoopDelay
+}
+
+/** How late the thread's event loop was since this was last asked, milliseconds. */
+export interface LoopDelay {
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly maxMs: number
 }
 
 /** What the thread does when asked; errors it throws reach the caller with their code. */

@@ -6,13 +6,14 @@
 // The same module serves a real worker thread (boot.thread.ts) and `threads: 'inline'`, where it runs beside main with an actor system of
 // its own, linked by ports as a real one is.
 
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 import type { MessagePort } from 'node:worker_threads'
 import { type ErrorData, RolloutError } from '../../src/domain/errors.js'
 import { EVENTS } from '../../src/observability/events.js'
 import type { ActorClock, Logger } from '../system/behavior.js'
 import { type ActorSystem, createActorSystem } from '../system/system.js'
-import { exposeControl, type NamedPort, type StartReply } from './control.js'
+import { exposeControl, type LoopDelay, type NamedPort, type StartReply } from './control.js'
 
 /** What a thread's code is given. */
 export interface ThreadContext {
@@ -75,6 +76,8 @@ export interface ThreadRun {
 /** Makes the thread's actor system and waits for control calls. */
 export function runThread({ name, body, systemPort, controlPort, clock, log, onFailure }: RunThreadOptions): ThreadRun {
   const system = createActorSystem({ name, clock, log, onFailure })
+  const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS })
+  loop.enable()
   system.connect({ port: systemPort, peer: 'main', uplink: true })
 
   const ports = new Map<string, MessagePort>()
@@ -106,6 +109,7 @@ export function runThread({ name, body, systemPort, controlPort, clock, log, onF
     },
     attach,
     async drain(deadlineMs) {
+      loop.disable()
       const deadlineAt = clock.now() + deadlineMs
       try {
         await body.drain?.(context, deadlineMs)
@@ -124,8 +128,20 @@ export function runThread({ name, body, systemPort, controlPort, clock, log, onF
         totalBytes: heap.total_heap_size,
         limitBytes: heap.heap_size_limit,
         externalBytes: heap.external_memory,
+        loopDelay: delayOf(loop),
       }
     },
   })
   return { system, cut }
+}
+
+/** Each sample is a timer: a hundred a second cost nothing that can be measured. */
+const LOOP_RESOLUTION_MS = 10
+
+function delayOf(loop: IntervalHistogram): LoopDelay {
+  // The histogram counts nanoseconds between two samples, the timer's own time included; it is empty when asked twice at once.
+  const ms = (nanoseconds: number) => (loop.count === 0 ? 0 : Math.max(0, nanoseconds / 1e6 - LOOP_RESOLUTION_MS))
+  const delay = { p50Ms: ms(loop.percentile(50)), p99Ms: ms(loop.percentile(99)), maxMs: ms(loop.max) }
+  loop.reset()
+  return delay
 }

@@ -251,6 +251,7 @@ function liveThreads({ threads, channels, system, mode, logLevel, onPort }: Thre
         lastError,
         system: (inspection.status === 'fulfilled' && inspection.value) || null,
         heapUsedBytes: (heap.status === 'fulfilled' && heap.value?.usedBytes) || null,
+        loopDelay: (heap.status === 'fulfilled' && heap.value?.loopDelay) || null,
       }
     },
   }

@@ -25,7 +25,13 @@ function bothEnds(over: Partial<ControlledThread>, clock = realClock()) {
     attach: () => {},
     drain: async () => [],
     inspect: () => inspection,
-    heap: () => ({ usedBytes: 1, totalBytes: 2, limitBytes: 3, externalBytes: 4 }),
+    heap: () => ({
+      usedBytes: 1,
+      totalBytes: 2,
+      limitBytes: 3,
+      externalBytes: 4,
+      loopDelay: { p50Ms: 0, p99Ms: 0, maxMs: 0 },
+    }),
     ...over,
   })
   const kill = async () => die()
@@ -115,6 +121,8 @@ t.test('a real thread answers heap and inspect, and drains', async t => {
   t.ok(((await thread.control.start({ port: 0 }, [], 10_000))['port'] as number) > 0)
   const heap = await thread.control.heap(5_000)
   t.ok(heap.usedBytes > 0 && heap.usedBytes <= heap.limitBytes)
+  const { p50Ms, p99Ms, maxMs } = heap.loopDelay
+  t.ok(p50Ms >= 0 && p50Ms <= p99Ms && p99Ms <= maxMs && maxMs < 60_000)
   t.match(await thread.control.inspect(5_000), {
     name: 'sample-1',
     actors: [{ path: '/sample/' }, { path: '/fragile/' }],
