@@ -29,12 +29,20 @@ export async function admitted(
       for (const release of releases.splice(0)) release()
     }
     try {
-      const waiting = deadline(services, plan.limits.admissionTimeoutMs, signal, closing)
-      try {
-        releases.push(await entry.slots.acquire(waiting.signal))
-        releases.push(await upstream.slots.acquire(waiting.signal))
-      } finally {
-        waiting.end()
+      signal.throwIfAborted()
+      // Mostly there is room: no timer then, and no listeners.
+      const [own, shared] = [entry.slots.take(), upstream.slots.take()]
+      if (own !== null && shared !== null) releases.push(own, shared)
+      else {
+        own?.()
+        shared?.()
+        const waiting = deadline(services, plan.limits.admissionTimeoutMs, signal, closing)
+        try {
+          releases.push(await entry.slots.acquire(waiting.signal))
+          releases.push(await upstream.slots.acquire(waiting.signal))
+        } finally {
+          waiting.end()
+        }
       }
       const out = gate.pass()
       if (out !== null) {

@@ -3,7 +3,7 @@
 
 import { RolloutError } from '../../src/domain/errors.js'
 import type { HttpAnswer, HttpClient } from '../../src/http/client.js'
-import { eventsOf } from '../../src/http/event-stream.js'
+import { eventBatchesOf } from '../../src/http/event-stream.js'
 import { parseJsonObject } from '../../src/http/json-body.js'
 import type {
   UpstreamAnswer,
@@ -28,6 +28,8 @@ export type CallOutcome =
   /** The signal fired: client gone, session over. */
   | { readonly kind: 'cancelled'; readonly abortedTokens: number }
 
+export type LiveDelta = Exclude<UpstreamDelta, { type: 'error' }>
+
 export interface UpstreamCall {
   readonly client: HttpClient
   readonly profile: UpstreamProfile
@@ -36,8 +38,11 @@ export interface UpstreamCall {
   readonly url: string
   readonly signal: AbortSignal
   readonly now: () => number
-  /** Awaited before more is read: a slow harness holds the engine's socket back. Not called for buffered answers. */
-  readonly onDelta: (delta: Exclude<UpstreamDelta, { type: 'error' }>) => Promise<void>
+  /**
+   * What one chunk of the engine's stream brought. Awaited before more is read: a slow harness holds the engine's socket back. Not
+   * called for buffered answers.
+   */
+  readonly onDeltas: (deltas: readonly LiveDelta[]) => Promise<void>
 }
 
 export async function callUpstream(call: UpstreamCall): Promise<CallOutcome> {
@@ -97,12 +102,19 @@ async function readStream(
     isBroken,
   })
   try {
-    for await (const { data } of eventsOf(response.chunks())) {
-      for (const delta of reader.push(data)) {
-        if (delta.type === 'error') return failed(delta.status, delta.message, false)
-        if (delta.type !== 'prompt') firstTokenAtMs ??= call.now()
-        await call.onDelta(delta)
+    for await (const events of eventBatchesOf(response.chunks())) {
+      const deltas: LiveDelta[] = []
+      let failure: Extract<UpstreamDelta, { type: 'error' }> | null = null
+      for (const { data } of events) {
+        for (const delta of reader.push(data)) {
+          if (delta.type === 'error') failure ??= delta
+          else if (failure === null) deltas.push(delta)
+        }
+        if (failure !== null) break
       }
+      if (deltas.some(({ type }) => type !== 'prompt')) firstTokenAtMs ??= call.now()
+      if (deltas.length > 0) await call.onDeltas(deltas)
+      if (failure !== null) return failed(failure.status, failure.message, false)
       // A client that left is noticed here even when the engine has already sent everything.
       call.signal.throwIfAborted()
     }

@@ -99,7 +99,7 @@ async function serveGeneration(
   let finish = () => {}
   const running: RunningCall = {
     abort: new AbortController(),
-    bodyHash: null,
+    body: null,
     isClientGone: false,
     done: new Promise(resolve => {
       finish = resolve

@@ -1,7 +1,6 @@
 // One model call: prepare, wait for a slot, ask the engine, capture, and only then let the harness have what it can act on. Each way
 // it can end leaves exactly one record or one failed call (a call that never reached the engine because it was cancelled leaves none).
 
-import { createHash } from 'node:crypto'
 import type { Dialect, HttpRequestHead, RouteMatch } from '../../src/dialects/base.js'
 import type { CanonicalRequest, CanonicalResponse } from '../../src/domain/conversation.js'
 import { RolloutError } from '../../src/domain/errors.js'
@@ -143,9 +142,7 @@ async function ask(
         url,
         signal,
         now: () => services.clock.now(),
-        async onDelta(delta) {
-          for (const event of events.of(delta)) await reply.stream?.push(event)
-        },
+        onDeltas: async deltas => reply.stream?.push(deltas.flatMap(delta => events.of(delta))),
       })
       if (outcome.kind === 'cancelled') {
         report.failed(CLIENT_CLOSED_REQUEST, CANCEL_TEXTS[cancelReason(signal)], outcome.abortedTokens)
@@ -214,7 +211,7 @@ async function ask(
       }
       if (reply.stream !== null && prepared.engine.stream) {
         await reply.stream.release()
-        for (const event of events.end(response)) await reply.stream.push(event)
+        await reply.stream.push(events.end(response))
         reply.stream.end()
       } else await reply.whole(response)
       report.delivered(record.completionId, call.answer.delivered)
@@ -222,20 +219,23 @@ async function ask(
     }
   } finally {
     leave()
-    waiting.abort()
+    waiting.abort(OVER)
     await keepAlive
   }
 }
 
 /** A marked retry waits until the attempt whose connection is gone has let go of the engine. An unmarked equal call is a call of its own. */
 async function firstAttemptGone(entry: SessionEntry, running: RunningCall, call: ModelCall): Promise<void> {
-  running.bodyHash = createHash('sha256').update(call.body).digest('base64')
+  running.body = call.body
   if (retryCountOf(call.head.headers) === 0) return
   const gone = [...entry.running].filter(
-    other => other !== running && other.bodyHash === running.bodyHash && other.isClientGone,
+    other => other !== running && other.body === running.body && other.isClientGone,
   )
   for (const other of gone) await other.done
 }
+
+/** Reason of aborts that end a wait: without one, each makes a DOMException with its stack. */
+const OVER = new Error('the wait is over')
 
 /** The end of a call that was cancelled: a harness that is still there learns that its session is over, or that the proxy stops. */
 async function cancelled(reply: Reply, { answer, entry, running }: ModelCall): Promise<void> {

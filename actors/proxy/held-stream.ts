@@ -11,8 +11,8 @@ import type { AnswerWriter } from '../../src/http/answer.js'
 const KEEP_ALIVE_MS = 10_000
 
 export interface HeldStream {
-  /** Resolves when the client takes more. */
-  push(event: CanonicalEvent): Promise<void>
+  /** Writes the events' frames at once; resolves when the client takes more. */
+  push(events: readonly CanonicalEvent[]): Promise<void>
   /** The record is safe: writes what was held; what is pushed from here on goes straight out. */
   release(): Promise<void>
   end(): void
@@ -35,11 +35,12 @@ export function heldStream(
   let isEnded = false
   let quiet = true
 
-  const write = async (frame: SseFrame): Promise<void> => {
-    if (isEnded) return
+  /** All in one piece: a write for each frame costs more than the frames. */
+  const write = async (ready: readonly SseFrame[]): Promise<void> => {
+    if (isEnded || ready.length === 0) return
     start()
     quiet = false
-    await answer.write(frames.write(frame))
+    await answer.write(ready.map(frame => frames.write(frame)).join(''))
   }
 
   function start(): void {
@@ -59,21 +60,25 @@ export function heldStream(
   }
 
   return {
-    async push(event) {
-      for (const { frame, hold } of encoder.push(event)) {
-        isHolding ||= hold
-        if (isHolding && !isReleased) held.push(frame)
-        else await write(frame)
+    async push(events) {
+      const ready: SseFrame[] = []
+      for (const event of events) {
+        for (const { frame, hold } of encoder.push(event)) {
+          isHolding ||= hold
+          if (isHolding && !isReleased) held.push(frame)
+          else ready.push(frame)
+        }
       }
+      await write(ready)
     },
     async release() {
       isReleased = true
-      for (const frame of held.splice(0)) await write(frame)
+      await write(held.splice(0))
     },
     end,
     async fail(status, message, code) {
       held.length = 0
-      for (const frame of encoder.fail(status, message, code)) await write(frame)
+      await write(encoder.fail(status, message, code))
       end()
     },
     async keepAlive(clock, signal) {

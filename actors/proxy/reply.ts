@@ -45,7 +45,7 @@ export function replyTo(answer: AnswerWriter, dialect: Dialect, route: RouteMatc
         return
       }
       await stream.release()
-      for (const event of eventsOfResponse(response)) await stream.push(event)
+      await stream.push(eventsOfResponse(response))
       stream.end()
     },
   }

@@ -22,8 +22,8 @@ export class CallCancelled extends Error {
 
 export interface RunningCall {
   readonly abort: AbortController
-  /** SHA-256 of the body; null until it is read. */
-  bodyHash: string | null
+  /** As it came; null until it is read. */
+  body: string | null
   isClientGone: boolean
   /** Settles when the call has ended and all its frames are. */
   readonly done: Promise<void>

@@ -20,6 +20,13 @@ export class Slots {
     return this.#held
   }
 
+  /** The right when one is free and nobody waits, else null. */
+  take(): Release | null {
+    if (this.#held >= this.#size) return null
+    this.#held += 1
+    return this.#release()
+  }
+
   /** Rejects with the reason of `signal` when it aborts first, with DIALECT_RATE_LIMITED at once when too many wait already. */
   async acquire(signal: AbortSignal): Promise<Release> {
     signal.throwIfAborted()
@@ -42,6 +49,10 @@ export class Slots {
     } else {
       this.#held += 1
     }
+    return this.#release()
+  }
+
+  #release(): Release {
     let released = false
     return () => {
       if (released) return

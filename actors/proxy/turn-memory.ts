@@ -101,6 +101,7 @@ export class TurnMemory {
     const first = calls[0]
     const byId = first && this.#byCallId.get(plainId(first.id))
     if (byId && isSameTurn(echo, byId, true)) return byId
+    if (this.#byText.size === 0) return null
     const candidates = (this.#byText.get(textKey(echo.content, calls)) ?? []).filter(turn =>
       isSameTurn(echo, turn, false),
     )

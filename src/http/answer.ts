@@ -52,8 +52,8 @@ export function answerWriter(response: ServerResponse): AnswerWriter {
     },
     start(status, headers) {
       if (closed || response.headersSent) return
+      // Goes out with the first piece of the body: a packet of its own would cost as much as all that follows.
       response.writeHead(status, headers)
-      response.flushHeaders()
     },
     async write(text) {
       if (closed || text === '' || response.write(text)) return

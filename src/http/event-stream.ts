@@ -14,6 +14,11 @@ export interface StreamEvent {
 
 /** Events of `chunks` in order. Throws UPSTREAM_MALFORMED for an event over 64 Mi characters; errors of `chunks` pass through. */
 export async function* eventsOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<StreamEvent> {
+  for await (const batch of eventBatchesOf(chunks)) yield* batch
+}
+
+/** The same, with the events that became whole by one chunk together. No batch is empty. */
+export async function* eventBatchesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly StreamEvent[]> {
   const ready: StreamEvent[] = []
   let tooLong = false
   const parser = createParser({
@@ -24,14 +29,16 @@ export async function* eventsOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerat
     },
   })
   const decoder = new TextDecoder()
-  function* take(): Generator<StreamEvent> {
+  function take(): readonly StreamEvent[] {
     if (tooLong) throw new RolloutError('UPSTREAM_MALFORMED', `an event is over ${MAX_EVENT_CHARACTERS} characters`)
-    yield* ready.splice(0)
+    return ready.splice(0)
   }
   for await (const chunk of chunks) {
     parser.feed(decoder.decode(chunk, { stream: true }))
-    yield* take()
+    const batch = take()
+    if (batch.length > 0) yield batch
   }
   parser.feed(`${decoder.decode()}\n\n`)
-  yield* take()
+  const last = take()
+  if (last.length > 0) yield last
 }

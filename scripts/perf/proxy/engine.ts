@@ -16,7 +16,13 @@ server.listen(0, '127.0.0.1', () => {
   // A listening TCP server's address is never a pipe name.
   process.send?.({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
 })
+process.on('message', () => process.send?.({ cpuMs: cpuMs() }))
 process.on('disconnect', () => process.exit(0))
+
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1_000
+}
 
 /** Bytes in, bytes out: no look at either. */
 function pass(to: URL, incoming: IncomingMessage, response: ServerResponse): void {

@@ -21,6 +21,8 @@ export type GatewayCommand =
 export interface GatewayFigures {
   /** Of the whole process. */
   readonly rssBytes: number
+  /** Processor time of the whole process since its start. */
+  readonly cpuMs: number
   /** Heap and buffers of this thread, after a collection where the process may collect. */
   readonly usedBytes: number
   /** Event loop of the proxy's thread since the last figures, milliseconds; null when it was too busy to answer. */
@@ -98,9 +100,11 @@ async function figures(): Promise<GatewayFigures> {
   const { threads } = await system.ask(host, { type: 'threads-described' }, ASK_MS)
   // Only with --expose-gc. Twice: the first collection lets buffers go whose memory the second one counts.
   for (let round = 0; round < 2; round += 1) globalThis.gc?.()
+  const { user, system: kernel } = process.cpuUsage()
   const { rss, heapUsed, external } = process.memoryUsage()
   return {
     rssBytes: rss,
+    cpuMs: (user + kernel) / 1_000,
     usedBytes: heapUsed + external,
     loop: threads.find(({ name }) => name === 'proxy-1')?.loopDelay ?? null,
   }

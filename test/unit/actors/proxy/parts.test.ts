@@ -100,9 +100,9 @@ t.test('a stream that is not quiet needs no keep-alive, and one that has ended g
   const stream = heldStream(answer, dialects.openai_chat, route, dialects.openai_chat.streamEncoder(request))
   const stop = new AbortController()
   const alive = stream.keepAlive(clock, stop.signal)
-  await stream.push({ type: 'response-start', id: 'msg_1', createdAt: 1, model: 'm', promptTokens: 1 })
+  await stream.push([{ type: 'response-start', id: 'msg_1', createdAt: 1, model: 'm', promptTokens: 1 }])
   await clock.advance(9_000)
-  await stream.push({ type: 'text-delta', text: 'a' })
+  await stream.push([{ type: 'text-delta', text: 'a' }])
   await clock.advance(2_000)
   t.notOk(written.some(text => text.startsWith(':')))
   const response: CanonicalResponse = {
@@ -114,7 +114,7 @@ t.test('a stream that is not quiet needs no keep-alive, and one that has ended g
     finish: 'stop',
     usage: { promptTokens: 1, completionTokens: 1, cachedTokens: 0 },
   }
-  await stream.push({ type: 'response-end', response })
+  await stream.push([{ type: 'response-end', response }])
   t.notOk(written.join('').includes('[DONE]'), 'held')
   await stream.release()
   t.ok(written.join('').includes('[DONE]'))
