@@ -69,8 +69,8 @@ function mergeInterpreter(
         return doing(() => effect.session.tell({ type: 'call-started', sequence: effect.sequence }))
       case 'tell-recorded':
         return doing(() => {
-          const { session, calls, sampledTokens } = effect
-          session.tell({ type: 'completion-recorded', calls, sampledTokens })
+          const { session, calls, turns, promptTokens, sampledTokens } = effect
+          session.tell({ type: 'completion-recorded', calls, turns, promptTokens, sampledTokens })
         })
       case 'reply-sealed':
         return doing(() => effect.replyTo.tell(transferTypedArrays(effect.reply)))

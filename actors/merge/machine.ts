@@ -4,6 +4,7 @@
 import type { CompletionRecord, Delivered, FailedCall, SessionLedger } from '../../src/domain/completion.js'
 import type { SessionId } from '../../src/domain/ids.js'
 import { unreachable } from '../../src/domain/unreachable.js'
+import { differenceFrom, type WholeBody } from '../../src/ledger/original-request.js'
 import { type CallStartedFrame, type CaptureFrame, sessionOf } from '../../src/wire/frames.js'
 import type { LedgerSealReply, MergeDescription, MergeMessage } from '../protocol/merge.js'
 import type { SessionMessage } from '../protocol/session.js'
@@ -35,6 +36,8 @@ export type MergeEffect =
       readonly type: 'tell-recorded'
       readonly session: ActorRef<SessionMessage>
       readonly calls: number
+      readonly turns: number
+      readonly promptTokens: number
       readonly sampledTokens: number
     }
   | { readonly type: 'reply-sealed'; readonly replyTo: ActorRef<LedgerSealReply>; readonly reply: LedgerSealReply }
@@ -56,9 +59,14 @@ interface Ledger {
   readonly session: ActorRef<SessionMessage>
   readonly records: ReadonlyMap<string, CompletionRecord>
   readonly delivered: ReadonlyMap<string, Delivered>
+  /** Whole bodies of the last calls, for the next ones to differ from. */
+  readonly bodies: readonly WholeBody[]
   readonly failed: readonly FailedCall[]
   /** In order of their start; bounded by the proxy's calls in flight. */
   readonly open: readonly OpenCall[]
+  /** Sums over the records. `turns`: those that are no side calls. */
+  readonly turns: number
+  readonly promptTokens: number
   readonly sampledTokens: number
 }
 
@@ -153,6 +161,8 @@ function receive(state: MergeState, link: number, frame: CaptureFrame): MergeSte
             type: 'tell-recorded',
             session: ledger.session,
             calls: next.records.size,
+            turns: next.turns,
+            promptTokens: next.promptTokens,
             sampledTokens: next.sampledTokens,
           },
         ]
@@ -201,11 +211,18 @@ function insert(ledger: Ledger, link: number, frame: Exclude<CaptureFrame, CallS
   switch (frame.kind) {
     case 'completion-captured': {
       const { record } = frame
-      if (ledger.records.has(record.completionId)) return ledger
+      const { completionId } = record
+      if (ledger.records.has(completionId)) return ledger
       return {
         ...ledger,
         open: ended(ledger.open, link, record.sequence),
-        records: set(ledger.records, record.completionId, shareWithEarlier(record, [...ledger.records.values()])),
+        records: set(ledger.records, completionId, {
+          ...shareWithEarlier(record, [...ledger.records.values()]),
+          ...differenceFrom(record.originalRequest, ledger.bodies),
+        }),
+        bodies: [...ledger.bodies.slice(1 - KEPT_BODIES), { completionId, text: record.originalRequest }],
+        turns: ledger.turns + (record.sideRule === null ? 1 : 0),
+        promptTokens: ledger.promptTokens + record.promptTokens,
         sampledTokens: ledger.sampledTokens + record.completionTokens,
       }
     }
@@ -221,6 +238,9 @@ function insert(ledger: Ledger, link: number, frame: Exclude<CaptureFrame, CallS
       return unreachable(frame)
   }
 }
+
+/** A main agent and a sub-agent or side call beside it. More would cost memory for each session, fewer for each turn. */
+const KEPT_BODIES = 2
 
 type SealRequest = Extract<MergeMessage, { readonly type: 'ledger-seal-requested' }>
 
@@ -248,8 +268,11 @@ const emptyLedger = (session: ActorRef<SessionMessage>): Ledger => ({
   session,
   records: new Map(),
   delivered: new Map(),
+  bodies: [],
   failed: [],
   open: [],
+  turns: 0,
+  promptTokens: 0,
   sampledTokens: 0,
 })
 

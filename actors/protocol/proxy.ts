@@ -8,6 +8,13 @@ import type { ActorRef } from '../system/ref.js'
 import type { UpstreamObstacle } from './prober.js'
 import type { SessionMessage } from './session.js'
 
+/** Sums over the session's recorded calls. */
+export interface LimitsUsed {
+  readonly turns: number
+  readonly promptTokens: number
+  readonly sampledTokens: number
+}
+
 export interface ProxySession {
   readonly sessionId: SessionId
   /** SHA-256 of the session key, hex: the key itself is not kept. */
@@ -21,9 +28,9 @@ export interface ProxySession {
   readonly sideCalls: readonly SideCallRule[]
   /** Told `limit-reached`. */
   readonly session: ActorRef<SessionMessage>
-  /** Counters to go on from after a restart of the proxy's thread: the number of the next call, and the turns taken so far. */
+  /** To go on from after a restart of the proxy's thread: the number of the next call, and what counts against the task's limits. */
   readonly firstSequence: number
-  readonly turnsBefore: number
+  readonly used: LimitsUsed
 }
 
 export type ProxyMessage =

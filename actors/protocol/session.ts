@@ -45,8 +45,14 @@ export type SessionMessage =
   | { readonly type: 'postrun-crashed'; readonly crash: PostrunCrash; readonly atMs: number }
   /** From merge through main: a call of that number goes to an engine. */
   | { readonly type: 'call-started'; readonly sequence: number }
-  /** From merge through main: one more completion is safe. */
-  | { readonly type: 'completion-recorded'; readonly calls: number; readonly sampledTokens: number }
+  /** From merge through main: one more completion is safe. Sums over all that are; `turns`: those that are no side calls. */
+  | {
+      readonly type: 'completion-recorded'
+      readonly calls: number
+      readonly turns: number
+      readonly promptTokens: number
+      readonly sampledTokens: number
+    }
   /** From proxy: a limit of the task ended the session. */
   | { readonly type: 'limit-reached'; readonly limit: string }
   /** From proxy: a call of the session waits for the end of a pause, so its budgets stand still; then: none waits any more. */

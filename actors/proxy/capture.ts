@@ -77,6 +77,7 @@ export function completionRecord(call: CapturedCall): CompletionRecord {
     request: call.engineBody,
     response: chatResponse(response, call.model),
     originalRequest: call.originalRequest,
+    originalLike: null,
     losses: call.losses,
     rulesApplied: call.rulesApplied,
   }

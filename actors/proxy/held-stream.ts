@@ -45,11 +45,12 @@ export function heldStream(
 
   function start(): void {
     if (answer.started) return
-    answer.start(200, {
+    const headers = {
       'content-type': frames.contentType,
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
-    })
+    }
+    answer.start(200, headers, false)
   }
 
   function end(): void {

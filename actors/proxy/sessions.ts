@@ -38,8 +38,8 @@ export class SessionEntry {
   nextSequence: number
   /** Calls that count against `max_turns`: all that were dispatched and are no side calls, less those that failed. */
   turns: number
-  promptTokens = 0
-  sampledTokens = 0
+  promptTokens: number
+  sampledTokens: number
   calls = 0
   aborted = 0
   mainHasTools = false
@@ -51,8 +51,10 @@ export class SessionEntry {
     this.session = session
     this.slots = new Slots(inflight, maxWaiting)
     this.nextSequence = session.firstSequence
-    // After a restart the calls before it are known by number only.
-    this.turns = session.turnsBefore
+    const { turns, promptTokens, sampledTokens } = session.used
+    this.turns = turns
+    this.promptTokens = promptTokens
+    this.sampledTokens = sampledTokens
   }
 
   hold(atMs: number): void {

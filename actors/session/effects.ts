@@ -57,7 +57,7 @@ export function sessionEffects(
   const now = () => context.clock.now()
 
   type Registration = Extract<SessionEffect, { readonly type: 'register-at-proxy' }>
-  const proxySession = ({ state, firstSequence, turnsBefore }: Registration): ProxySession => ({
+  const proxySession = ({ state, firstSequence, used }: Registration): ProxySession => ({
     sessionId,
     keyHash: keyHashOf(key),
     attempt: deps.attempt,
@@ -69,7 +69,7 @@ export function sessionEffects(
     sideCalls: deps.sideCalls,
     session: context.self,
     firstSequence,
-    turnsBefore,
+    used,
   })
 
   const tell = (send: () => void): Observable<never> =>

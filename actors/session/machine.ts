@@ -304,8 +304,15 @@ function completionRecorded(state: SessionState, message: Input<'completion-reco
   const calls = Math.max(state.calls, message.calls)
   const sampledTokens = Math.max(state.sampledTokens, message.sampledTokens)
   if (calls === state.calls && sampledTokens === state.sampledTokens) return stay(state)
-  const nextSequence = Math.max(state.nextSequence, calls)
-  return stay({ ...state, calls, sampledTokens, nextSequence }, { type: 'report-progress', calls, sampledTokens })
+  const next: SessionState = {
+    ...state,
+    calls,
+    sampledTokens,
+    turns: Math.max(state.turns, message.turns),
+    promptTokens: Math.max(state.promptTokens, message.promptTokens),
+    nextSequence: Math.max(state.nextSequence, calls),
+  }
+  return stay(next, { type: 'report-progress', calls, sampledTokens })
 }
 
 function proxyRestarted(state: SessionState): SessionStep {
@@ -393,7 +400,7 @@ const register = (state: SessionState, as: 'registered' | 'running'): SessionEff
   type: 'register-at-proxy',
   state: as,
   firstSequence: state.nextSequence,
-  turnsBefore: state.calls,
+  used: { turns: state.turns, promptTokens: state.promptTokens, sampledTokens: state.sampledTokens },
 })
 const withStatus = (state: SessionState, status: SessionStatus): SessionState => ({ ...state, status })
 const reported = (status: SessionStatus): readonly SessionEffect[] => [{ type: 'report-status', status }]

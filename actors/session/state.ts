@@ -5,6 +5,7 @@ import type { SessionLedger } from '../../src/domain/completion.js'
 import type { ErrorData } from '../../src/domain/errors.js'
 import type { AgentResult, FailureClass, SessionResult, SessionSpec, SessionStatus } from '../../src/domain/session.js'
 import type { RuntimeHandle, TeardownReport } from '../../src/runtimes/base.js'
+import type { LimitsUsed } from '../protocol/proxy.js'
 import type { SessionDescription, SessionMessage } from '../protocol/session.js'
 import type { PostrunJob } from '../protocol/stages.js'
 import type { ActorRef } from '../system/ref.js'
@@ -72,6 +73,8 @@ export interface SessionState {
   /** Known from `completion-recorded`: calls that are safe, and their sampled tokens. */
   readonly calls: number
   readonly sampledTokens: number
+  readonly turns: number
+  readonly promptTokens: number
   /** Number of the next call: over those of all that began, also of cut and failed ones. */
   readonly nextSequence: number
   readonly held: Held
@@ -120,7 +123,7 @@ export type SessionEffect =
       readonly type: 'register-at-proxy'
       readonly state: 'registered' | 'running'
       readonly firstSequence: number
-      readonly turnsBefore: number
+      readonly used: LimitsUsed
     }
   /** To the reaper, before anything is made. */
   | { readonly type: 'announce' }
@@ -166,6 +169,8 @@ export const initialState = (setup: SessionSetup): SessionState => ({
   process: null,
   calls: 0,
   sampledTokens: 0,
+  turns: 0,
+  promptTokens: 0,
   nextSequence: 0,
   held: NOT_HELD,
   lost: null,

@@ -60,6 +60,7 @@ function session(turns: number, tokens: number, shared: boolean): SessionLedger 
       request: {},
       response: {},
       originalRequest: '',
+      originalLike: null,
       losses: [],
       rulesApplied: [],
     }

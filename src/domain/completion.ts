@@ -28,6 +28,13 @@ export interface PolicySpan {
   readonly end: number
 }
 
+/** The body of that call gives the first `prefix` and the last `suffix` characters (UTF-16 units). */
+export interface OriginalLike {
+  readonly completionId: CompletionId
+  readonly prefix: number
+  readonly suffix: number
+}
+
 export interface CompletionRecord {
   readonly completionId: CompletionId
   readonly sessionId: SessionId
@@ -75,8 +82,10 @@ export interface CompletionRecord {
   /** Request as sent to the engine (Chat form) and the answer in Chat form, ids left out. */
   readonly request: JsonObject
   readonly response: JsonObject
-  /** Body as the harness sent it, UTF-8. */
+  /** Body as the harness sent it; in a ledger only what it does not share with the call in `originalLike` (src/ledger/original-request.ts). */
   readonly originalRequest: string
+  /** null = `originalRequest` is the whole body. */
+  readonly originalLike: OriginalLike | null
   readonly losses: readonly Loss[]
   /** Named rules that changed the prompt (reasoning re-attached, volatile line stripped ...). */
   readonly rulesApplied: readonly string[]

@@ -10,7 +10,8 @@ export interface AnswerWriter {
   readonly closed: boolean
   /** Writes a whole JSON answer and ends. A no-op when the connection is gone. */
   json(status: number, body: unknown, headers?: Readonly<Record<string, string>>): void
-  start(status: number, headers: Readonly<Record<string, string>>): void
+  /** `alone`: the head goes out before there is any body. Else with its first piece, which saves a packet. */
+  start(status: number, headers: Readonly<Record<string, string>>, alone?: boolean): void
   /** Resolves when more may be written, or when the connection is gone. */
   write(text: string): Promise<void>
   end(text?: string): void
@@ -50,10 +51,10 @@ export function answerWriter(response: ServerResponse): AnswerWriter {
       })
       response.end(text)
     },
-    start(status, headers) {
+    start(status, headers, alone = true) {
       if (closed || response.headersSent) return
-      // Goes out with the first piece of the body: a packet of its own would cost as much as all that follows.
       response.writeHead(status, headers)
+      if (alone) response.flushHeaders()
     },
     async write(text) {
       if (closed || text === '' || response.write(text)) return

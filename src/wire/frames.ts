@@ -61,6 +61,9 @@ const isNumberOrNull: Check = orNull(value => typeof value === 'number' && Numbe
 const isIds: Check = value => value instanceof Int32Array
 const isDelivered: Check = value => value === 'yes' || value === 'no' || value === 'unknown'
 
+const isOriginalLike: Check = value =>
+  isObject(value) && isText(value['completionId']) && isCount(value['prefix']) && isCount(value['suffix'])
+
 const SAMPLING_CHECKS: Readonly<Record<keyof CompletionRecord['sampling'], Check>> = {
   temperature: isNumberOrNull,
   topP: isNumberOrNull,
@@ -106,6 +109,7 @@ const RECORD_CHECKS: Readonly<Record<keyof CompletionRecord, Check>> = {
   request: isObject,
   response: isObject,
   originalRequest: isText,
+  originalLike: orNull(isOriginalLike),
   losses: isList,
   rulesApplied: isList,
 }

@@ -27,6 +27,7 @@ const record = fc
     sampledIds: ids,
     completionTokens: fc.nat(),
     originalRequest: fc.string({ unit: 'binary' }),
+    originalLike: fc.constant(null),
     request: object,
     response: object,
     startedAtMs: fc.integer({ min: 0, max: 2 ** 45 }),

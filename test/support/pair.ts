@@ -173,7 +173,7 @@ export async function startPair(
       sideCalls: [],
       session: ref,
       firstSequence: 0,
-      turnsBefore: 0,
+      used: { turns: 0, promptTokens: 0, sampledTokens: 0 },
       ...changes,
     }
     await system.ask(proxy, { type: 'session-put', session }, ASK_MS)

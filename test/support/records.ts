@@ -46,6 +46,7 @@ export const completionRecord = (changes: Partial<CompletionRecord> = {}): Compl
   request: { messages: [{ role: 'user', content: 'hi' }] },
   response: { choices: [] },
   originalRequest: '{}',
+  originalLike: null,
   losses: [],
   rulesApplied: [],
   ...changes,

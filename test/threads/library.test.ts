@@ -100,7 +100,7 @@ for (const threads of ['inline', 'real'] as const) {
     const delivery = await nextFrame(merge, 'delivery-known')
     t.match(delivery.frame, { completionId: record.completionId, delivered: 'yes' })
     merge.acknowledge(delivery.received)
-    session.tell({ type: 'completion-recorded', calls: 1, sampledTokens: 3 })
+    session.tell({ type: 'completion-recorded', calls: 1, turns: 1, promptTokens: 11, sampledTokens: 3 })
     t.match(await rollout.expectMessage('session-progressed', WITHIN_MS), { calls: 1, sampledTokens: 3 })
 
     session.tell({ type: 'run-finished', result: agentResult(), timing: {}, atMs: atMs() })

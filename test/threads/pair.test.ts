@@ -60,7 +60,7 @@ for (const mode of ['real', 'inline'] as const) {
             sideCalls: [],
             session: probe.ref,
             firstSequence,
-            turnsBefore: 0,
+            used: { turns: 0, promptTokens: 0, sampledTokens: 0 },
           },
         },
         ASK_MS,
@@ -75,7 +75,12 @@ for (const mode of ['real', 'inline'] as const) {
     merge.tell({ type: 'open-ledger', sessionId, session: probe.ref })
     t.strictSame(await put(0), { type: 'session-put-done', gatewayUrl: `http://127.0.0.1:${port}` })
     t.match(await (await call()).json(), { choices: [{ message: { content: 'a' } }] })
-    t.match(await probe.expectMessage('completion-recorded', ASK_MS), { calls: 1, sampledTokens: 2 })
+    t.match(await probe.expectMessage('completion-recorded', ASK_MS), {
+      calls: 1,
+      turns: 1,
+      promptTokens: 3,
+      sampledTokens: 2,
+    })
 
     const running = call().then(
       response => response.status,
@@ -91,7 +96,12 @@ for (const mode of ['real', 'inline'] as const) {
     t.equal((await call()).status, 401, 'the session must register again')
     t.match(await put(2), { gatewayUrl: `http://127.0.0.1:${port}` }, 'on the port it had')
     t.equal((await call()).status, 200)
-    t.match(await probe.expectMessage('completion-recorded', ASK_MS), { calls: 2, sampledTokens: 4 })
+    t.match(await probe.expectMessage('completion-recorded', ASK_MS), {
+      calls: 2,
+      turns: 2,
+      promptTokens: 6,
+      sampledTokens: 4,
+    })
     t.match(await system.ask(merge, { type: 'merge-described' }, ASK_MS), { sessions: 1, calls: 2, tokens: 4 })
     await system.ask(proxy, { type: 'session-close-requested', sessionId }, ASK_MS)
     t.strictSame(

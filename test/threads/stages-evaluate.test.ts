@@ -129,7 +129,7 @@ t.test('threads of RUNNING may die while another session is graded', async t => 
 t.test('a POSTRUN thread that dies in mid-grading: counts are told as lost, the rest is torn down', async t => {
   const flag = join(world.plan.stateDir, 'dying')
   const session = world.start('s-dying', 'echo 42 > answer.txt', graded({ test_command: `touch '${flag}'; sleep 600` }))
-  session.tell({ type: 'completion-recorded', calls: 2, sampledTokens: 6 })
+  session.tell({ type: 'completion-recorded', calls: 2, turns: 2, promptTokens: 12, sampledTokens: 6 })
   while (
     !(await access(flag).then(
       () => true,

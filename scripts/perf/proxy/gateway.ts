@@ -83,7 +83,7 @@ async function open(name: string): Promise<void> {
     sideCalls: [],
     session: sink,
     firstSequence: 0,
-    turnsBefore: 0,
+    used: { turns: 0, promptTokens: 0, sampledTokens: 0 },
   }
   await system.ask(proxy, { type: 'session-put', session }, ASK_MS)
 }

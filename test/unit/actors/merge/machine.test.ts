@@ -6,6 +6,7 @@ import type { LedgerSealReply, MergeDescription } from '../../../../actors/proto
 import type { SessionMessage } from '../../../../actors/protocol/session.js'
 import type { ActorRef } from '../../../../actors/system/ref.js'
 import type { CompletionId, SessionId } from '../../../../src/domain/ids.js'
+import { wholeOriginal } from '../../../../src/ledger/original-request.js'
 import type { CaptureFrame } from '../../../../src/wire/frames.js'
 import { completionRecord, failedCall } from '../../../support/records.js'
 
@@ -48,7 +49,7 @@ function sealed(effects: readonly MergeEffect[]) {
 t.test('a record is kept, told to its session, then acknowledged', async t => {
   const { effects } = run([open, received(captured(4, 'c1'), 2)])
   t.strictSame(effects, [
-    { type: 'tell-recorded', session, calls: 1, sampledTokens: 3 },
+    { type: 'tell-recorded', session, calls: 1, turns: 1, promptTokens: 3, sampledTokens: 3 },
     { type: 'acknowledge', link: 2, frameId: 4 },
   ])
 })
@@ -236,4 +237,39 @@ t.test('repeated messages and tools of a session are one object, with the same c
   t.equal(kept[2]?.tools, kept[0]?.tools)
   t.equal(kept[3]?.messages[0], kept[0]?.messages[0])
   t.not(kept[3]?.messages[1], kept[0]?.messages[1])
+})
+
+t.test('bodies that repeat an earlier one are kept as what is new, and come out whole', async t => {
+  const tools = `"tools":["${'t'.repeat(3_000)}"]`
+  const bodies = Array.from({ length: 40 }, (_, turn) => {
+    const messages = Array.from({ length: turn + 1 }, (_, index) => `"message ${index} ${'ä🙂'.repeat(200)}"`)
+    return `{"messages":[${messages.join(',')}],${tools},"stream":true}`
+  })
+  const other = '{"messages":["a side call of its own"]}'
+  const frames = bodies.flatMap((originalRequest, turn) => [
+    received(captured(turn, `c${turn}`, { sequence: turn, originalRequest })),
+    ...(turn % 5 === 0 ? [received(captured(100 + turn, `s${turn}`, { originalRequest: other }))] : []),
+  ])
+  const calls = sealed(run([open, ...frames, seal]).effects)?.calls.map(({ record }) => record) ?? []
+  const byId = new Map(calls.map(record => [record.completionId, record]))
+  for (const [turn, body] of bodies.entries()) {
+    const record = byId.get(`c${turn}` as CompletionId)
+    t.equal(record && wholeOriginal(record, id => byId.get(id)), body)
+  }
+  for (const record of calls.filter(({ completionId }) => completionId.startsWith('s'))) {
+    t.equal(
+      wholeOriginal(record, id => byId.get(id)),
+      other,
+    )
+  }
+  const kept = calls.reduce((sum, { originalRequest }) => sum + originalRequest.length, 0)
+  const sent = bodies.reduce((sum, body) => sum + body.length, 0)
+  t.ok(kept < sent / 10, `${kept} of ${sent} characters are kept`)
+  t.equal(
+    wholeOriginal(
+      { originalRequest: '', originalLike: { completionId: 'gone' as CompletionId, prefix: 1, suffix: 1 } },
+      () => undefined,
+    ),
+    null,
+  )
 })

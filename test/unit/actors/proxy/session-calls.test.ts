@@ -212,3 +212,16 @@ t.test('a session that registers again goes on with its counters', async t => {
     ],
   )
 })
+
+t.test('a session that a restarted proxy gets again goes on from its sums', async t => {
+  for (const [limit, used] of [
+    ['max_turns', { turns: 5, promptTokens: 0, sampledTokens: 0 }],
+    ['max_input_tokens', { turns: 0, promptTokens: 5, sampledTokens: 0 }],
+    ['max_output_tokens', { turns: 0, promptTokens: 0, sampledTokens: 5 }],
+    ['max_total_tokens', { turns: 0, promptTokens: 2, sampledTokens: 3 }],
+  ] as const) {
+    const { engine, pair, session } = await world(t, [{ pieces: ['x'] }], { limits: { ...noLimits, [limit]: 5 }, used })
+    t.match(await (await pair.post(chat.path, chat.body, { key: session.key })).text(), limit)
+    t.equal(engine.generations.length, 0)
+  }
+})

@@ -82,7 +82,7 @@ const say = {
   tearing: { type: 'postrun-progress', stage: 'teardown' },
   postrunFinished: { type: 'postrun-finished', outcome: postrunOutcome(), atMs: 600 },
   postrunCrashed: { type: 'postrun-crashed', crash: { error: ours, teardown: null }, atMs: 600 },
-  recorded: { type: 'completion-recorded', calls: 2, sampledTokens: 50 },
+  recorded: { type: 'completion-recorded', calls: 2, turns: 2, promptTokens: 12, sampledTokens: 50 },
   thirdCall: { type: 'call-started', sequence: 2 },
   fourthCall: { type: 'call-started', sequence: 3 },
   limit: { type: 'limit-reached', limit: 'max_turns' },
@@ -380,15 +380,17 @@ t.test('the merge thread dies under the first call: whether it was recorded is n
 })
 
 t.test('a restarted proxy gets the session again, with the counters to go on from', t => {
+  const used = { turns: 2, promptTokens: 12, sampledTokens: 50 }
   t.strictSame(play([...wayTo.running, 'recorded', 'proxyRestarted']).last, [
-    { type: 'register-at-proxy', state: 'running', firstSequence: 2, turnsBefore: 2 },
+    { type: 'register-at-proxy', state: 'running', firstSequence: 2, used },
   ])
+  const nothingUsed = { turns: 0, promptTokens: 0, sampledTokens: 0 }
   t.strictSame(play([...wayTo.ready, 'proxyRestarted']).last, [
-    { type: 'register-at-proxy', state: 'registered', firstSequence: 0, turnsBefore: 0 },
+    { type: 'register-at-proxy', state: 'registered', firstSequence: 0, used: nothingUsed },
   ])
   t.strictSame(
     play([...wayTo.running, 'recorded', 'thirdCall', 'fourthCall', 'proxyRestarted']).last,
-    [{ type: 'register-at-proxy', state: 'running', firstSequence: 4, turnsBefore: 2 }],
+    [{ type: 'register-at-proxy', state: 'running', firstSequence: 4, used }],
     'a number once given to a call is given to no other, also when that call failed or was cut',
   )
   t.strictSame(play([...wayTo.postrun, 'proxyRestarted']).last, [])
