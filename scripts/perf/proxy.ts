@@ -15,10 +15,10 @@ const wants = (part: string) => values.only === undefined || values.only === par
 
 const SIZES = [4_000, 40_000, 400_000]
 const SESSIONS = [1, 64, 512]
-const RATE_MS = isFull ? 8_000 : 1_600
-const WARM_MS = isFull ? 2_000 : 600
-const PACED_MS = isFull ? 20_000 : 4_000
-const MEMORY_CALLS = isFull ? 100_000 : 8_000
+const RATE_MS = isFull ? 8_000 : 1_500
+const WARM_MS = isFull ? 2_000 : 500
+const PACED_MS = isFull ? 20_000 : 2_500
+const MEMORY_CALLS = isFull ? 100_000 : 4_000
 
 const kilobytes = (bytes: number) => `${bytes / 1_000} KB`
 const ms = (value: number) => `${value.toFixed(value < 10 ? 1 : 0)} ms`
@@ -38,7 +38,7 @@ try {
     const pipe = await startChild('engine.js', ['--pipe', engine.url])
     const gateway = await startChild('gateway.js', [engine.url, 'real'])
     children.push(pipe, gateway)
-    await compare(targetOf(engine.url), targetOf(pipe.url), targetOf(gateway.url), gateway)
+    await compare(targetOf(engine.url), targetOf(pipe.url), targetOf(gateway.url), pipe, gateway)
     await Promise.all([pipe.stop(), gateway.stop()])
   }
   if (wants('memory')) {
@@ -51,9 +51,27 @@ try {
 }
 console.log(`${Math.round((performance.now() - startedAt) / 1_000)} s in all`)
 
-async function compare(direct: Target, pipe: Target, gateway: Target, control: Child): Promise<void> {
+async function compare(
+  direct: Target,
+  pipe: Target,
+  gateway: Target,
+  pipeControl: Child,
+  control: Child,
+): Promise<void> {
   const rates = new Table({
-    head: ['prompt', 'sessions', 'answer', 'direct /s', 'pipe /s', 'gateway /s', 'of pipe', 'loop p99'],
+    style: { head: [], border: [] },
+    head: [
+      'prompt',
+      'sessions',
+      'answer',
+      'direct /s',
+      'pipe /s',
+      'gateway /s',
+      'of pipe',
+      'pipe CPU',
+      'gateway CPU',
+      'loop p99',
+    ],
   })
   const delays = new Table({
     head: [
@@ -74,12 +92,16 @@ async function compare(direct: Target, pipe: Target, gateway: Target, control: C
         cell += 1
         const names = namesOf(sessions, `s${cell}`)
         const work = { bytes, names, stream }
-        const base = await closedLoop(direct, work, RATE_MS, WARM_MS)
-        const piped = await closedLoop(pipe, work, RATE_MS, WARM_MS)
+        const windowMs = bytes > 100_000 ? 2 * RATE_MS : RATE_MS
+        const base = await closedLoop(direct, work, windowMs, WARM_MS)
+        const pipeBefore = await pipeControl.ask<CpuFigures>({ do: 'figures' })
+        const piped = await closedLoop(pipe, work, windowMs, WARM_MS)
+        const pipeAfter = await pipeControl.ask<CpuFigures>({ do: 'figures' })
         await control.ask({ do: 'open', names })
-        await control.ask<GatewayFigures>({ do: 'figures' })
-        const ours = await closedLoop(gateway, work, RATE_MS, WARM_MS)
-        const { loop } = await control.ask<GatewayFigures>({ do: 'figures' })
+        const before = await control.ask<GatewayFigures>({ do: 'figures' })
+        const ours = await closedLoop(gateway, work, windowMs, WARM_MS)
+        const after = await control.ask<GatewayFigures>({ do: 'figures' })
+        const { loop } = after
         const rate = (load: Load) => load.perSecond.toFixed(load.perSecond < 100 ? 1 : 0)
         rates.push([
           kilobytes(bytes),
@@ -89,6 +111,8 @@ async function compare(direct: Target, pipe: Target, gateway: Target, control: C
           rate(piped),
           rate(ours),
           percent(ours.perSecond / piped.perSecond),
+          cpu(pipeBefore, pipeAfter, piped),
+          cpu(before, after, ours),
           loop === null ? 'no answer' : ms(loop.p99Ms),
         ])
         if (wants('latency') && sessions > 1 && !stream) {
@@ -120,6 +144,14 @@ async function compare(direct: Target, pipe: Target, gateway: Target, control: C
   console.log(`${delays.toString()}\n`)
 }
 
+interface CpuFigures {
+  readonly cpuMs: number
+}
+
+/** Processor time of a process for each call it answered. */
+const cpu = (before: CpuFigures, after: CpuFigures, { answered }: Load): string =>
+  answered === 0 ? 'no answer' : ms((after.cpuMs - before.cpuMs) / answered)
+
 async function memory(target: Target, control: Child): Promise<void> {
   const used = async () => (await control.ask<GatewayFigures>({ do: 'figures' })).usedBytes
   const table = new Table({ head: ['memory', 'bytes'] })
@@ -133,7 +165,7 @@ async function memory(target: Target, control: Child): Promise<void> {
 
   const idle = namesOf(512, 'idle')
   await control.ask({ do: 'open', names: idle })
-  table.push(['a live session without calls', `${((await used()) - empty) / 512 / 1_024} KiB`])
+  table.push(['a live session without calls', `${(((await used()) - empty) / 512 / 1_024).toFixed(1)} KiB`])
   await control.ask({ do: 'close', names: idle })
 
   const TURNS = 8

@@ -1,5 +1,6 @@
 // Load of the benchmark: closed loops (each session asks again at once) for the rate, calls at fixed times for the latency.
 
+import { setMaxListeners } from 'node:events'
 import { Agent, request } from 'node:http'
 import { realClock } from '../../../actors/system/clock.js'
 import { requestBody } from './work.js'
@@ -20,6 +21,8 @@ export interface Work {
 
 export interface Load {
   readonly calls: number
+  /** Answered, the warm-up's and those after the time included: what a processor's time is shared among. */
+  readonly answered: number
   readonly perSecond: number
   /** Milliseconds from the call's start to the answer's last byte. */
   readonly p50Ms: number
@@ -35,7 +38,12 @@ function template(bytes: number, stream: boolean): readonly [string, string] {
 let calls = 0
 
 /** One call; milliseconds. Rejects on anything but 200 with a body that has an end. */
-function call(target: Target, name: string, [before, after]: readonly [string, string]): Promise<number> {
+function call(
+  target: Target,
+  name: string,
+  [before, after]: readonly [string, string],
+  signal?: AbortSignal,
+): Promise<number> {
   calls += 1
   const body = Buffer.from(before + calls + after)
   const startedAt = performance.now()
@@ -45,6 +53,7 @@ function call(target: Target, name: string, [before, after]: readonly [string, s
       {
         method: 'POST',
         agent: target.agent,
+        ...(signal && { signal }),
         headers: {
           'content-type': 'application/json',
           'content-length': body.byteLength,
@@ -73,19 +82,30 @@ export async function closedLoop(target: Target, work: Work, ms: number, warmMs:
   const from = performance.now() + warmMs
   const until = from + ms
   const taken: number[] = []
+  let answered = 0
+  const over = new AbortController()
+  setMaxListeners(0, over.signal)
+  // What runs at the end is cut: with 512 sessions and long prompts it would run for minutes.
+  const cut = realClock()
+    .sleep(warmMs + ms)
+    .then(() => over.abort(TIME_IS_UP))
+  const loop = async (name: string) => {
+    while (!over.signal.aborted) {
+      const startedAt = performance.now()
+      const took = await call(target, name, parts, over.signal)
+      answered += 1
+      if (startedAt + took >= from && startedAt + took <= until) taken.push(took)
+    }
+  }
   await Promise.all(
-    work.names.map(async name => {
-      for (;;) {
-        const startedAt = performance.now()
-        if (startedAt >= until) return
-        const took = await call(target, name, parts)
-        const endedAt = performance.now()
-        // Calls that end after the time do not count: with many sessions they would all be slow ones.
-        if (startedAt + took >= from && endedAt <= until) taken.push(took)
-      }
-    }),
+    work.names.map(name =>
+      loop(name).catch((cause: unknown) => {
+        if (!over.signal.aborted) throw cause
+      }),
+    ),
   )
-  return loadOf(taken, ms)
+  await cut
+  return loadOf(taken, ms, answered)
 }
 
 /** Calls begin `perSecond` times a second, whatever became of those before, for `ms`; sessions take turns. */
@@ -104,13 +124,15 @@ export async function paced(target: Target, work: Work, perSecond: number, ms: n
     await clock.sleep(1)
   }
   await Promise.all(running)
-  return loadOf(taken, ms)
+  return loadOf(taken, ms, taken.length)
 }
 
-function loadOf(taken: number[], ms: number): Load {
+const TIME_IS_UP = new Error('the time of the cell is up')
+
+function loadOf(taken: number[], ms: number, answered: number): Load {
   taken.sort((a, b) => a - b)
   const at = (share: number) => taken[Math.min(taken.length - 1, Math.floor(taken.length * share))] ?? Number.NaN
-  return { calls: taken.length, perSecond: (taken.length * 1_000) / ms, p50Ms: at(0.5), p99Ms: at(0.99) }
+  return { calls: taken.length, answered, perSecond: (taken.length * 1_000) / ms, p50Ms: at(0.5), p99Ms: at(0.99) }
 }
 
 /** `count` calls, at most `atOnce` in flight. */
