@@ -26,6 +26,14 @@ const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`
 const percent = (value: number) => `${Math.round(value * 100)} %`
 const namesOf = (count: number, prefix: string) => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
 
+interface CpuFigures {
+  readonly cpuMs: number
+}
+
+/** Processor time of a process for each call it answered. */
+const cpu = (before: CpuFigures, after: CpuFigures, { answered }: Load): string =>
+  answered === 0 ? 'no answer' : ms((after.cpuMs - before.cpuMs) / answered)
+
 const startedAt = performance.now()
 const engine = await startChild('engine.js', [])
 const children: Child[] = [engine]
@@ -143,14 +151,6 @@ async function compare(
   console.log('\nLatency: calls at fixed times, at half the rate that the gateway reached\n')
   console.log(`${delays.toString()}\n`)
 }
-
-interface CpuFigures {
-  readonly cpuMs: number
-}
-
-/** Processor time of a process for each call it answered. */
-const cpu = (before: CpuFigures, after: CpuFigures, { answered }: Load): string =>
-  answered === 0 ? 'no answer' : ms((after.cpuMs - before.cpuMs) / answered)
 
 async function memory(target: Target, control: Child): Promise<void> {
   const used = async () => (await control.ask<GatewayFigures>({ do: 'figures' })).usedBytes
