@@ -2,6 +2,7 @@
 
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
+import { wholeOriginal } from '../../../../src/ledger/original-request.js'
 import { dialectCalls, gatewayPlan, readerOf, startPair } from '../../../support/pair.js'
 import { scriptedEngine } from '../../../support/scripted-engine.js'
 
@@ -49,7 +50,8 @@ t.test('every dialect is answered in its own shape and captured with ids and log
       })
       t.equal(record.logprobs?.length, record.sampledIds?.length)
       t.match(record.response, { choices: [{ message: { content: 'naïve 🙂', reasoning_content: 'hm' } }] })
-      t.match(JSON.parse(record.originalRequest), call.body)
+      const original = wholeOriginal(record, id => ledger.calls.find(other => other.record.completionId === id)?.record)
+      t.match(JSON.parse(original ?? ''), call.body)
     }
     t.match(await session.probe.expectMessage('completion-recorded', 1000), { calls: 1 })
     t.match(await session.probe.expectMessage('completion-recorded', 1000), { calls: 2 })
