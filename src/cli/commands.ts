@@ -8,6 +8,7 @@ import { quickstartCommand } from './quickstart/command.js'
 import { serveCommand } from './serve.js'
 import { statusCommand } from './status.js'
 import { submitCommand } from './submit.js'
+import { treeCommand } from './tree.js'
 import { tryCommand } from './try/command.js'
 import { watchCommand } from './watch.js'
 
@@ -20,6 +21,7 @@ const REGISTER = [
   watchCommand,
   cancelCommand,
   inspectCommand,
+  treeCommand,
 ]
 
 /** Exit code of what the operator or the author of a task must mend. */

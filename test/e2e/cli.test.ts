@@ -36,6 +36,13 @@ t.test('--check-config prints the compiled plan; a bad config is exit code 2 and
   t.match(bad.stderr, /limits\.drain: wanted a string, got 3\n {2}stagse: unknown key; did you mean "stages"\?/)
 })
 
+t.test('tree prints every child of the service, sessions below rollout', async t => {
+  const { code, stdout } = await program(t, home(t), ['tree']).ended
+  t.equal(code, 0)
+  t.match(stdout, /^pair-k: .*rest-for-one; permanent, 5 in 30 s/m)
+  t.match(stdout, /^rollout: .*\n {2}s-<uuid>: .*temporary/m)
+})
+
 t.test('serve, submit, status, cancel, SIGTERM', async t => {
   const folder = home(t)
   const config = ['--config', join(folder, 'cluster.json')]
