@@ -16,7 +16,8 @@ import {
 import { decodingFields, promptFields } from './shared/chat-request.js'
 import { chatStreamReader } from './shared/chat-stream.js'
 import { readError } from './shared/errors.js'
-import { countOf, idsOf, listOf, malformed, objectOf, textOf } from './shared/read.js'
+import { countOf, idsOf, listOf, objectOf, textOf } from './shared/read.js'
+import { tokenizerRoutes } from './shared/tokenizer-routes.js'
 
 export const sglang: UpstreamProfile = {
   id: 'sglang',
@@ -69,19 +70,7 @@ export const sglang: UpstreamProfile = {
   readError,
   // Its tokenizer route takes text only, so the template's own tokens cannot be counted.
   countRequest: () => null,
-  readCount(body) {
-    const count = countOf(body['count'])
-    if (count === null) throw malformed('count is missing')
-    return count
-  },
-  readTokens: body => idsOf(body['tokens']),
-  readWindow: body => countOf(body['max_model_len']),
-  detokenizeRequest: (ids, model) => ({ path: '/detokenize', body: { model, tokens: [...ids] } }),
-  readDetokenized(body) {
-    const text = textOf(body['text'])
-    if (text === null) throw malformed('text is missing')
-    return text
-  },
+  ...tokenizerRoutes('text'),
   healthPath: '/health',
 }
 

@@ -14,7 +14,8 @@ import {
 import { type ChatRequestRules, decodingFields, promptFields } from './shared/chat-request.js'
 import { chatStreamReader } from './shared/chat-stream.js'
 import { readError } from './shared/errors.js'
-import { countOf, idsOf, malformed, textOf } from './shared/read.js'
+import { idsOf, textOf } from './shared/read.js'
+import { tokenizerRoutes } from './shared/tokenizer-routes.js'
 
 const rules: ChatRequestRules = { reasoningKeys: ['reasoning', 'reasoning_content'], parsesArguments: true }
 
@@ -69,18 +70,6 @@ export const vllm: UpstreamProfile = {
       body: { model, ...promptFields(request, rules).body, add_generation_prompt: addGenerationPrompt },
     }
   },
-  readCount(body) {
-    const count = countOf(body['count'])
-    if (count === null) throw malformed('count is missing')
-    return count
-  },
-  readTokens: body => idsOf(body['tokens']),
-  readWindow: body => countOf(body['max_model_len']),
-  detokenizeRequest: (ids, model) => ({ path: '/detokenize', body: { model, tokens: [...ids] } }),
-  readDetokenized(body) {
-    const text = textOf(body['prompt'])
-    if (text === null) throw malformed('prompt is missing')
-    return text
-  },
+  ...tokenizerRoutes('prompt'),
   healthPath: '/health',
 }

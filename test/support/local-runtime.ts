@@ -5,26 +5,10 @@ import type { Test } from 'tap'
 import type { RuntimeSpec } from '../../src/domain/task.js'
 import type { Runtime, RuntimeDeps, RuntimeHandle, RuntimePlugin } from '../../src/runtimes/base.js'
 import { runtimePlugin } from '../../src/runtimes/registry.js'
+import { localRuntime } from './session-fixtures.js'
 import { wallClock } from './wall-clock.js'
 
-export const localSpec: RuntimeSpec = {
-  backend: 'local',
-  image: null,
-  prepare: [],
-  eval_prepare: null,
-  env: {},
-  network: 'host',
-  workdir: null,
-  direct_exec_init_command: null,
-  cpus: null,
-  memory_mb: null,
-  storage_mb: null,
-  gpus: 0,
-  allow_internet: true,
-  internet_volumes: [],
-  import_path: null,
-  kwargs: {},
-}
+export const localSpec: RuntimeSpec = localRuntime
 
 export const localDeps: RuntimeDeps = {
   clock: wallClock,
