@@ -11,6 +11,8 @@ export type BreakReason =
   | 'arguments_reserialised'
   | 'whitespace'
   | 'generation_prompt'
+  /** The answer holds a call whose arguments are no JSON object: what comes back in its place is what the harness made of it. */
+  | 'tool_call_unparsed'
   | 'answer_edited'
   | 'history_rewritten'
   | 'unknown'

@@ -2,7 +2,7 @@
 // message in the later request, and where the messages agree, the text the template made of it.
 
 import type { BreakReason } from '../domain/trajectory.js'
-import { type AnswerView, answerOf, argumentsValue, messagesOf, viewOf } from './chat.js'
+import { type AnswerView, answerOf, argumentsValue, isArgumentsObject, messagesOf, viewOf } from './chat.js'
 import { windowOf } from './joins.js'
 import type { PromptNode } from './prompt-tree.js'
 import type { Call } from './screen.js'
@@ -37,10 +37,8 @@ export function compareAnswers(recorded: AnswerView, replay: AnswerView): BreakR
   const sameSpaceless = (left: string, right: string) => spaceless(left) === spaceless(right)
   const callsEdited =
     recorded.calls.length !== replay.calls.length ||
-    recorded.calls.some((call, i) => {
-      const other = replay.calls[i]
-      return other?.name !== call.name || argumentsValue(other.arguments) !== argumentsValue(call.arguments)
-    })
+    recorded.calls.some((call, i) => !isSameCall(call, replay.calls[i]))
+  if (callsEdited && isOnlyUnparsed(recorded, replay)) return 'tool_call_unparsed'
   if (callsEdited || !sameSpaceless(recorded.content, replay.content)) return 'answer_edited'
   const thinkingGone = recorded.reasoning.trim() !== '' && replay.reasoning.trim() === ''
   if (thinkingGone) return 'thinking_stripped'
@@ -48,6 +46,25 @@ export function compareAnswers(recorded: AnswerView, replay: AnswerView): BreakR
   if (recorded.calls.some((call, i) => call.arguments !== replay.calls[i]?.arguments)) return 'arguments_reserialised'
   if (recorded.content !== replay.content || recorded.reasoning !== replay.reasoning) return 'whitespace'
   return null
+}
+
+type CallView = AnswerView['calls'][number]
+
+const isSameCall = (call: CallView, other: CallView | undefined): boolean =>
+  other?.name === call.name && argumentsValue(other.arguments) === argumentsValue(call.arguments)
+
+/**
+ * True when the replay differs from the answer only in calls whose arguments are no JSON object. Harnesses and templates send nothing, a
+ * repair, a call of another tool, or their text behind the answer's in such a call's place, or leave it out.
+ */
+function isOnlyUnparsed(recorded: AnswerView, replay: AnswerView): boolean {
+  const parsed = recorded.calls.filter(call => isArgumentsObject(call.arguments))
+  if (parsed.length === recorded.calls.length) return false
+  const isKept =
+    recorded.calls.length === replay.calls.length
+      ? recorded.calls.every((call, i) => !isArgumentsObject(call.arguments) || isSameCall(call, replay.calls[i]))
+      : parsed.length === replay.calls.length && parsed.every((call, i) => isSameCall(call, replay.calls[i]))
+  return isKept && spaceless(replay.content).startsWith(spaceless(recorded.content))
 }
 
 /** Equal messages, other text: what the template or the server did. `said` may go on beyond the answer. */

@@ -58,6 +58,15 @@ export function argumentsValue(text: string): string {
   }
 }
 
+/** True when a call with these arguments can be given and replayed as a call. An empty text counts as `{}`. */
+export function isArgumentsObject(text: string): boolean {
+  try {
+    return text.trim() === '' || isObject(JSON.parse(text))
+  } catch {
+    return false
+  }
+}
+
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
   if (!isObject(value)) return value

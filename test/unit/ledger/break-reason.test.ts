@@ -122,6 +122,30 @@ const CASES: readonly Break[] = [
     reason: 'answer_edited',
   },
   {
+    title: 'a call that is no JSON came back without its arguments',
+    said: 'call bash {"a":;',
+    answer: calling('{"a":'),
+    prompt: 'q>call bash {};r>',
+    replay: calling('{}'),
+    reason: 'tool_call_unparsed',
+  },
+  {
+    title: 'a call that is no JSON came back repaired',
+    said: 'call bash {"a":1;',
+    answer: calling('{"a":1'),
+    prompt: 'q>call bash {"a":1};r>',
+    replay: calling('{"a":1}'),
+    reason: 'tool_call_unparsed',
+  },
+  {
+    title: 'a call that is no JSON came back as text',
+    said: 'yes call bash {"a":1;',
+    answer: { ...calling('{"a":1'), content: 'yes' },
+    prompt: 'q>yes {"a":1;more>',
+    replay: assistant('yes {"a":1'),
+    reason: 'tool_call_unparsed',
+  },
+  {
     title: 'the answer is gone from the history',
     said: 'yes;',
     answer: assistant('yes'),
@@ -207,4 +231,14 @@ t.test('of several differences the gravest is named', async t => {
   )
   t.equal(compare(assistant('a', thought), assistant('a', { reasoning: 'other' })), 'answer_edited')
   t.equal(compare(assistant(''), assistant(null)), null)
+  const both = (first: string, second: string): JsonObject => ({
+    role: 'assistant',
+    content: 'a',
+    tool_calls: [first, second].map((args, i) => ({ id: `c${i}`, function: { name: 'bash', arguments: args } })),
+  })
+  t.equal(compare(both('{"a":', '{"b":1}'), both('{}', '{"b":1}')), 'tool_call_unparsed')
+  t.equal(compare(both('{"a":', '{"b":1}'), { ...both('{}', '{"b":1}'), content: 'b' }), 'answer_edited')
+  t.equal(compare(both('{"a":', '{"b":1}'), both('{}', '{"b":2}')), 'answer_edited')
+  t.equal(compare(both('"a"', '{"b":1}'), calling('{"b":1}', { content: 'a' })), 'tool_call_unparsed')
+  t.equal(compare(both('[]', '[]'), both('[]', '[]')), null)
 })
