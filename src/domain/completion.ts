@@ -108,9 +108,60 @@ export interface FailedCall {
   readonly finishedAtMs: number
 }
 
-export interface LedgerCall {
+/** A call as it was captured: with its whole prompt and its whole request. */
+export interface CapturedCall {
   readonly record: CompletionRecord
   readonly delivered: Delivered
+}
+
+/** What a session log keeps of a record; prompt and messages are places in what the session shares. */
+export type LoggedRecord = Omit<CompletionRecord, 'promptIds' | 'request'>
+
+export interface LoggedRequest {
+  /** The request's other fields. */
+  readonly rest: JsonObject
+  /** Number of its last message in `SharedHistory.messages`; null where the request has no list of messages. */
+  readonly messages: number | null
+}
+
+/** A call of a session log (src/ledger/session-log.ts). */
+export interface LoggedCall {
+  readonly record: LoggedRecord
+  /** null where the engine told no prompt ids. */
+  readonly prompt: TokenPlace | null
+  readonly request: LoggedRequest
+  readonly delivered: Delivered
+}
+
+export type LedgerCall = CapturedCall
+
+/** Ids at positions `[start, start + ids.length)` of every sequence that goes through this segment. Owns its buffer. */
+export interface TokenSegment {
+  readonly ids: Int32Array
+  /** Number of the segment it branches off, always a smaller one; -1 for the first, the root, which holds no ids. */
+  readonly parent: number
+  readonly start: number
+}
+
+/** Where a sequence of a token tree ends: `segment` holds its last id; the root (0) ends the empty one. */
+export interface TokenPlace {
+  readonly segment: number
+  /** Length of the sequence in tokens. */
+  readonly length: number
+}
+
+/** Lists of messages with every shared start stored once: number 0 is the empty list, each other one its parent's and one message. */
+export interface SharedMessages {
+  readonly parents: Int32Array
+  /** Index in `contents` of each list's last message; -1 for the empty list. */
+  readonly last: Int32Array
+  /** Each distinct message once. */
+  readonly contents: readonly JsonObject[]
+}
+
+export interface SharedHistory {
+  readonly segments: readonly TokenSegment[]
+  readonly messages: SharedMessages
 }
 
 /** A sealed session: everything captured, handed from the merge actor to the build. Order of `calls` has no meaning. */
