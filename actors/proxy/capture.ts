@@ -27,6 +27,8 @@ export interface CapturedCall {
   /** Why nothing of this upstream may be trained on; null = it may. */
   readonly obstacle: UpstreamObstacle | null
   readonly sampling: SamplingInForce
+  /** Drawn under a grammar: its logprobs are not the policy's. */
+  readonly isConstrained: boolean
   readonly template: TemplateFacts
   readonly answer: UpstreamAnswer
   readonly response: CanonicalResponse
@@ -114,6 +116,7 @@ function notTrainable(call: CapturedCall, logprobs: Float32Array | null): string
   if (logprobs === null) return 'logprobs_length_mismatch'
   if (logprobs.some(logprob => !(logprob > UNKNOWN_LOGPROB && logprob <= MAX_LOGPROB))) return 'logprob_unknown'
   if (!isSamplingKnown(call.sampling)) return 'sampling_unknown'
+  if (call.isConstrained) return 'constrained_sampling'
   if (!call.isModelTrainable) return 'model_not_trainable'
   return call.obstacle
 }

@@ -28,6 +28,8 @@ export interface PreparedCall {
   readonly agentId: string | null
   readonly losses: readonly Loss[]
   readonly rulesApplied: readonly string[]
+  /** The engine samples under a grammar, and the config does not say that its logprobs are of what is then drawn from. */
+  readonly isConstrained: boolean
 }
 
 /** The SDK's own mark of a retry: 0 = first attempt. */
@@ -80,6 +82,7 @@ export async function prepareCall(
     agentId: agentIdOf(request, head.headers, session.sideCalls),
     losses: [...decoded.losses, ...engine.losses],
     rulesApplied: rules,
+    isConstrained: profile.grammar(request) !== null && plan.trainConstrained !== true,
   }
 }
 

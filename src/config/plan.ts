@@ -17,6 +17,8 @@ export interface UpstreamPlan {
   readonly contextWindow: number | null
   /** `start`: probed when the service starts, and what it gives is trained on only when it passes. `off`: taken as it is. */
   readonly probe: 'start' | 'off'
+  /** Calls drawn under a grammar are trained on like others. Absent = they are set aside. */
+  readonly trainConstrained?: boolean
 }
 
 export interface ModelAlias {

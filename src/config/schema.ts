@@ -76,6 +76,13 @@ const upstream = z.strictObject({
     .enum(['start', 'off'])
     .default('start')
     .describe('Probed at the start, and trained on only if it passes; or taken as it is.'),
+  trainConstrained: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Train on calls drawn under a grammar (JSON formats, forced or strict tools) too. Right only where logprobs are those of ' +
+        'what the grammar left (vLLM; others with processed logprobs) and the trainer weighs by them.',
+    ),
 })
 
 const modelAlias = z.strictObject({

@@ -73,6 +73,8 @@ export interface UpstreamProfile {
   /** False: nothing it gives is ever trainable (openai_compatible). */
   readonly capturesIds: boolean
   buildRequest(request: CanonicalRequest, options: UpstreamRequestOptions): UpstreamRequest
+  /** What of the request makes this server sample under a grammar, so that logprobs are not the policy's; null = nothing known. */
+  grammar(request: CanonicalRequest): string | null
   /** Throws RolloutError UPSTREAM_MALFORMED. */
   readAnswer(body: JsonObject): UpstreamAnswer
   streamReader(): UpstreamStreamReader

@@ -57,6 +57,8 @@ export const openaiCompatible: UpstreamProfile = {
     }
   },
   readError,
+  // Some such servers apply grammars and some ignore them; nothing of them is trained on anyway.
+  grammar: () => null,
   countRequest: () => null,
   readCount() {
     throw malformed('counts are not served by this kind of server')

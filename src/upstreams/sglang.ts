@@ -16,6 +16,7 @@ import {
 import { decodingFields, promptFields } from './shared/chat-request.js'
 import { chatStreamReader } from './shared/chat-stream.js'
 import { readError } from './shared/errors.js'
+import { grammarOf } from './shared/grammar.js'
 import { countOf, idsOf, listOf, objectOf, textOf } from './shared/read.js'
 import { tokenizerRoutes } from './shared/tokenizer-routes.js'
 
@@ -67,6 +68,7 @@ export const sglang: UpstreamProfile = {
   },
   // Only for a server in between that streams although it was asked not to.
   streamReader: chatStreamReader,
+  grammar: grammarOf,
   readError,
   // Its tokenizer route takes text only, so the template's own tokens cannot be counted.
   countRequest: () => null,

@@ -14,6 +14,7 @@ import {
 import { type ChatRequestRules, decodingFields, promptFields } from './shared/chat-request.js'
 import { chatStreamReader } from './shared/chat-stream.js'
 import { readError } from './shared/errors.js'
+import { grammarOf } from './shared/grammar.js'
 import { idsOf, textOf } from './shared/read.js'
 import { tokenizerRoutes } from './shared/tokenizer-routes.js'
 
@@ -63,6 +64,7 @@ export const vllm: UpstreamProfile = {
     }
   },
   streamReader: chatStreamReader,
+  grammar: grammarOf,
   readError,
   countRequest(request, model, addGenerationPrompt) {
     return {
