@@ -40,5 +40,8 @@ function isSame(a: Json | undefined, b: Json | undefined): boolean {
   // Neither is an array; TypeScript does not narrow a readonly array out of the union.
   const [one, other] = [a as JsonObject, b as JsonObject]
   const keys = Object.keys(one)
-  return keys.length === Object.keys(other).length && keys.every(key => isSame(one[key], other[key]))
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every(key => Object.hasOwn(other, key) && isSame(one[key], other[key]))
+  )
 }

@@ -184,6 +184,9 @@ const BODIES: Readonly<Record<DialectId, object>> = {
   },
 }
 
+/** `{[name]: {}}` as JSON.parse makes it: also `__proto__` is a key like others. */
+const ownKey = (name: string): unknown => JSON.parse(`{${JSON.stringify(name)}:{}}`)
+
 /** All paths of `value`, as lists of keys. */
 const pathsOf = (value: unknown, path: readonly (string | number)[] = []): (string | number)[][] =>
   typeof value !== 'object' || value === null
@@ -212,6 +215,8 @@ for (const id of Object.keys(BODIES) as DialectId[]) {
       const paths = pathsOf(BODIES[id]).filter(path => path.length > 0)
       const oddities = fc.oneof(
         fc.constantFrom(null, 0, -1, '', true, [], {}, [null], [[]], { type: null }),
+        // Names that every object inherits something under.
+        fc.constantFrom('valueOf', 'toString', 'constructor', 'hasOwnProperty', '__proto__').map(ownKey),
         fc.jsonValue(),
       )
       fc.assert(

@@ -13,6 +13,7 @@ import {
   refuse,
   requiredString,
   stringField,
+  wordOf,
 } from '../shared/fields.js'
 import { flattened, type History, SEPARATOR } from '../shared/history.js'
 import { pythonJson } from '../shared/python-json.js'
@@ -83,7 +84,7 @@ export function readAssistant(content: Json | undefined, path: string, history: 
         if (!isServerBlock(block['type'])) {
           refuse(at(own, 'type'), oneOf(['text', 'thinking', 'redacted_thinking', 'tool_use']), block['type'])
         }
-        history.loss(own, `${String(block['type'])} belongs to a server tool`)
+        history.loss(own, `${wordOf(block['type'])} belongs to a server tool`)
     }
   }
   history.assistant({
@@ -137,7 +138,7 @@ function readPart(
       if (!isServerBlock(block['type'])) {
         refuse(at(path, 'type'), oneOf(['text', 'image', 'document', 'search_result', 'tool_result']), block['type'])
       }
-      history.loss(path, `${String(block['type'])} has no counterpart in the engine`)
+      history.loss(path, `${wordOf(block['type'])} has no counterpart in the engine`)
       return []
   }
 }
@@ -153,8 +154,8 @@ function readSource(block: JsonObject, path: string, kind: 'image' | 'document',
   }
   if (source['type'] === 'url' && kind === 'image') return { type: 'image', url: requiredString(source, 'url', own) }
   const known = ['base64', 'url', 'file', 'content', 'text']
-  if (!known.includes(String(source['type']))) refuse(at(own, 'type'), oneOf(known), source['type'])
-  history.loss(path, `a ${kind} given as ${String(source['type'])} is not carried to the engine`)
+  if (!known.includes(wordOf(source['type']))) refuse(at(own, 'type'), oneOf(known), source['type'])
+  history.loss(path, `a ${kind} given as ${wordOf(source['type'])} is not carried to the engine`)
   history.rule(RULES.omitted, path)
   return omittedPart(kind, mediaType)
 }

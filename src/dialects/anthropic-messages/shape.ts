@@ -1,6 +1,7 @@
 // The fields of a Messages request that are read, or have no effect on prompt and sampling. All others are losses.
 
 import type { JsonObject } from '../../domain/json.js'
+import { wordOf } from '../shared/fields.js'
 import { type Fields, free, type Shape } from '../shared/unread.js'
 
 const SOURCE = free('type data media_type url')
@@ -22,7 +23,7 @@ const COMMON = free('type cache_control')
 const WHOLE = new Map(Object.entries(BLOCKS).map(([type, own]): [string, Fields] => [type, { ...COMMON, ...own }]))
 
 function block(node: JsonObject): Shape {
-  return WHOLE.get(String(node['type'])) ?? 'free'
+  return WHOLE.get(wordOf(node['type'])) ?? 'free'
 }
 
 export const MESSAGES_SHAPE: Fields = {

@@ -28,6 +28,7 @@ import {
   requiredString,
   stringField,
   stringList,
+  wordOf,
 } from '../shared/fields.js'
 import { createHistory, type History } from '../shared/history.js'
 import { readFunctionTool, readToolChoice } from '../shared/openai-tools.js'
@@ -124,7 +125,7 @@ function readCalls(message: JsonObject, path: string, index: number, history: Hi
     const call = asObject(item, own)
     const fn = objectField(call, 'function', own)
     if (fn === undefined) {
-      history.loss(own, `a call of type ${String(call['type'])} has no counterpart in the engine`)
+      history.loss(own, `a call of type ${wordOf(call['type']) || 'unknown'} has no counterpart in the engine`)
       return []
     }
     return [

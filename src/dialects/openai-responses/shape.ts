@@ -1,6 +1,7 @@
 // The fields of a Responses request that are read, or have no effect on prompt and sampling. All others are losses.
 
 import type { JsonObject } from '../../domain/json.js'
+import { wordOf } from '../shared/fields.js'
 import { type Fields, free, type Shape } from '../shared/unread.js'
 
 const PART: Fields = {
@@ -36,7 +37,7 @@ const COMMON = free('type id status internal_chat_message_metadata_passthrough')
 const WHOLE = new Map(Object.entries(ITEMS).map(([type, own]): [string, Fields] => [type, { ...COMMON, ...own }]))
 
 function item(node: JsonObject): Shape {
-  return WHOLE.get(String(node['type'] ?? 'message')) ?? 'free'
+  return WHOLE.get(wordOf(node['type'] ?? 'message')) ?? 'free'
 }
 
 const TOOLS: Readonly<Record<string, Fields>> = {
@@ -52,7 +53,7 @@ const WHOLE_TOOLS = new Map(
 )
 
 function tool(node: JsonObject): Shape {
-  return WHOLE_TOOLS.get(String(node['type'] ?? 'function')) ?? 'free'
+  return WHOLE_TOOLS.get(wordOf(node['type'] ?? 'function')) ?? 'free'
 }
 
 export const RESPONSES_SHAPE: Fields = {

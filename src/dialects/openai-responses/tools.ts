@@ -106,7 +106,8 @@ export const echoNames = (names: ToolNames): JsonObject =>
 
 /** What `echoNames` wrote. */
 export function declaredTool(echo: JsonObject, flat: string): DeclaredTool {
-  const entry = objectField(echo, 'tools')?.[flat]
+  const tools = objectField(echo, 'tools') ?? {}
+  const entry = Object.hasOwn(tools, flat) ? tools[flat] : undefined
   // `echo` is ours: the entry is what echoNames wrote.
   return isObject(entry) ? (entry as unknown as DeclaredTool) : { kind: 'function', name: flat }
 }

@@ -79,6 +79,9 @@ export function stringList(owner: JsonObject, key: string, path = ''): readonly 
   return value.map((item, index) => (isString(item) ? item : refuse(at(at(path, key), index), 'a string', item)))
 }
 
+/** The text, or '' for what is none. Unlike String(), which calls whatever a body's own `toString` is. */
+export const wordOf = (value: unknown): string => (isString(value) ? value : '')
+
 /** `one of "a", "b"`, for refusals. */
 export const oneOf = (values: readonly string[]): string => `one of ${values.map(value => `"${value}"`).join(', ')}`
 

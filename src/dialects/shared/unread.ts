@@ -45,7 +45,9 @@ export function unread(
     if (typeof fields === 'function') throw new Error('a shape chooses once')
     if (fields === 'free') return
     for (const key of Object.keys(node)) {
-      const inner = fields[nameOf(key)]
+      const name = nameOf(key)
+      // A harness may say `valueOf`, which every object inherits.
+      const inner = Object.hasOwn(fields, name) ? fields[name] : undefined
       if (inner === 'free') continue
       place.push(key)
       if (inner !== undefined) walk(node[key], inner)
