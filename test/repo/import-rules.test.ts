@@ -64,6 +64,7 @@ const PLANTS: readonly { readonly file: string; readonly text: string; readonly 
     rule: 'only-tokenizer-imports-huggingface',
   },
   { file: 'src/wire/plant.ts', text: "export { pack } from 'msgpackr'\n", rule: 'only-codec-imports-msgpackr' },
+  { file: 'src/wire/plant-lmdb.ts', text: "export { open } from 'lmdb'\n", rule: 'only-store-imports-lmdb' },
   {
     file: 'src/http/plant-fzstd.ts',
     text: "export { decompress } from 'fzstd'\n",
