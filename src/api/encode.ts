@@ -8,14 +8,46 @@ import { float32sJson, integersJson } from './numbers.js'
 
 export const SCHEMA_VERSION = 1
 
+/** How the large parts of a trace are written, each as JSON text; all else is the same in every form of a result. Called in the order of the fields. */
+export interface PartWriter {
+  prompt(ids: Int32Array): string
+  response(ids: Int32Array): string
+  mask(values: Uint8Array): string
+  logprobs(values: Float32Array): string
+  promptMessages(messages: readonly JsonObject[]): string
+  responseMessages(messages: readonly JsonObject[]): string
+  tools(tools: readonly JsonObject[] | null): string
+}
+
+/** As the contract has them: in place. */
+export const JSON_PARTS: PartWriter = {
+  prompt: integersJson,
+  response: integersJson,
+  mask: integersJson,
+  logprobs: float32sJson,
+  promptMessages: text,
+  responseMessages: text,
+  tools: text,
+}
+
 /** One SessionResult as JSON text. Throws INTERNAL_BUG when a trained logprob is not finite. */
-export function sessionResultJson(result: SessionResult): string {
+export const sessionResultJson = (result: SessionResult): string => sessionResultText(result, JSON_PARTS)
+
+/** The same without its traces, with `ref` as `result_ref`, which says where the whole is. */
+export const sessionReferenceJson = (result: SessionResult, ref: JsonObject): string =>
+  objectText({ ...resultFields(result, null), result_ref: text(ref) })
+
+export const sessionResultText = (result: SessionResult, parts: PartWriter): string =>
+  objectText(resultFields(result, parts))
+
+/** `parts` null = `traces` is empty. */
+function resultFields(result: SessionResult, parts: PartWriter | null): Record<string, string> {
   const { task_metadata: taskMetadata } = result.trajectory.metadata
-  return objectText({
+  return {
     session_id: text(result.sessionId),
     task_id: text(result.taskId),
     status: text(result.status),
-    trajectory: trajectoryJson(result),
+    trajectory: trajectoryJson(result, parts),
     timing: text(timingJson(result.timing)),
     node_id: text(result.nodeId),
     error: text(result.error),
@@ -28,7 +60,7 @@ export function sessionResultJson(result: SessionResult): string {
       truncated: result.truncated,
       ...(isFullyMasked(result.trajectory) && { fully_masked: true }),
     }),
-  })
+  }
 }
 
 /** All timing keys of the contract, and only those; what was not measured is 0. */
@@ -69,7 +101,7 @@ export function ledgerJson(ledger: LedgerCounts): JsonObject {
   }
 }
 
-function trajectoryJson(result: SessionResult): string {
+function trajectoryJson(result: SessionResult, parts: PartWriter | null): string {
   const { trajectory } = result
   const components = result.evaluation?.outcomeRewardComponents ?? {}
   return objectText({
@@ -86,20 +118,21 @@ function trajectoryJson(result: SessionResult): string {
       evaluation: evaluationJson(result),
       reconstruction_stats: reconstructionStats(trajectory),
     }),
-    traces: `[${trajectory.traces.map(trace => traceJson(trace, components)).join(',')}]`,
+    traces:
+      parts === null ? '[]' : `[${trajectory.traces.map(trace => traceJson(trace, components, parts)).join(',')}]`,
     error: text(trajectory.error),
   })
 }
 
-function traceJson(trace: Trace, components: Readonly<Record<string, number>>): string {
+function traceJson(trace: Trace, components: Readonly<Record<string, number>>, parts: PartWriter): string {
   return objectText({
-    prompt_ids: integersJson(trace.promptIds),
-    response_ids: integersJson(trace.responseIds),
-    loss_mask: integersJson(trace.lossMask),
-    response_logprobs: float32sJson(trace.responseLogprobs),
-    prompt_messages: text(trace.promptMessages),
-    response_messages: text(trace.responseMessages),
-    tools: text(trace.tools),
+    prompt_ids: parts.prompt(trace.promptIds),
+    response_ids: parts.response(trace.responseIds),
+    loss_mask: parts.mask(trace.lossMask),
+    response_logprobs: parts.logprobs(trace.responseLogprobs),
+    prompt_messages: parts.promptMessages(trace.promptMessages),
+    response_messages: parts.responseMessages(trace.responseMessages),
+    tools: parts.tools(trace.tools),
     finish_reason: text(trace.finishReason),
     reward: text(trace.reward),
     reward_components: text(trace.metadata['training_filter'] || trace.reward === null ? {} : components),
@@ -109,7 +142,7 @@ function traceJson(trace: Trace, components: Readonly<Record<string, number>>): 
       agent_id: text(trace.agentId),
       break_reason: text(trace.breakReason),
       completion_metadata: text(trace.calls.map(callJson)),
-      ...(trace.discardedLossMask && { discarded_loss_mask: integersJson(trace.discardedLossMask) }),
+      ...(trace.discardedLossMask && { discarded_loss_mask: parts.mask(trace.discardedLossMask) }),
     }),
   })
 }
@@ -188,15 +221,17 @@ const milliseconds = (value: number): number => (Number.isFinite(value) ? Math.r
 const isPlain = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const text = (value: Json | readonly JsonObject[]): string => JSON.stringify(value)
+function text(value: Json | readonly JsonObject[]): string {
+  return JSON.stringify(value)
+}
 
-const mapText = (object: JsonObject): Record<string, string> =>
+export const mapText = (object: JsonObject): Record<string, string> =>
   Object.fromEntries(
     Object.entries(object).flatMap(([key, value]) => (value === undefined ? [] : [[key, text(value)] as const])),
   )
 
 /** An object whose values are JSON text already. */
-const objectText = (fields: Readonly<Record<string, string>>): string =>
+export const objectText = (fields: Readonly<Record<string, string>>): string =>
   `{${Object.entries(fields)
     .map(([key, value]) => `${JSON.stringify(key)}:${value}`)
     .join(',')}}`
