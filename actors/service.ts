@@ -3,6 +3,8 @@
 
 import { sessionResultJson } from '../src/api/encode.js'
 import type { TaskPlugins } from '../src/api/plugins.js'
+import { sessionResultBinary } from '../src/api/result-binary.js'
+import { referencesAt } from '../src/api/result-routes.js'
 import { builders } from '../src/builders/registry.js'
 import { inferenceFile } from '../src/config/inference-file.js'
 import type { Plan } from '../src/config/plan.js'
@@ -217,6 +219,8 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
     }),
     'reaper',
   )
+  let controlUrl: string | null = plan.control.publicUrl // else known once the port listens
+  const encodeReference = referencesAt(() => controlUrl)
   const rollout = system.spawn(
     rolloutProps(
       {
@@ -231,6 +235,8 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
         },
         saveDir: plan.saveDir,
         encode: sessionResultJson,
+        encodeBinary: sessionResultBinary,
+        encodeReference,
         callback: callbackRef,
         control: controlRef,
         startSession: sessions.starter(stages, reaper),
@@ -261,11 +267,14 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
         standings,
       }),
       encode: sessionResultJson,
+      encodeBinary: sessionResultBinary,
+      encodeReference,
     }),
     'control',
   )
   const listening = await system.ask(control, { type: 'control-described' }, START_MS)
   if (listening.type === 'control-failed') throw cannotListen(plan, listening.error)
+  controlUrl = listening.url
   system.log.info(EVENTS.serviceReady, { control: listening.url, gateway: gatewayUrl, sessionsDir })
 
   return {

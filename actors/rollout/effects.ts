@@ -2,13 +2,14 @@
 
 import { randomUUID } from 'node:crypto'
 import { catchError, defer, EMPTY, map, type Observable, of, retry, throwError } from 'rxjs'
-import { type EncodeResult, taskResultJson } from '../../src/api/task-json.js'
+import { type EncodeBinary, type EncodeReference, type EncodeResult, taskResultJson } from '../../src/api/task-json.js'
 import { errorData, RolloutError } from '../../src/domain/errors.js'
 import type { SessionSpec } from '../../src/domain/session.js'
 import { unreachable } from '../../src/domain/unreachable.js'
 import { EVENTS } from '../../src/observability/events.js'
 import type { CallbackMessage } from '../protocol/callback.js'
 import type { ControlMessage } from '../protocol/control.js'
+import type { TaskView } from '../protocol/rollout.js'
 import type { SessionMessage, SessionReport } from '../protocol/session.js'
 import type { ActorContext } from '../system/behavior.js'
 import type { Interpreter } from '../system/machine.js'
@@ -22,6 +23,10 @@ export interface RolloutDeps {
   /** Folder of result files; null = none are written. */
   readonly saveDir: string | null
   readonly encode: EncodeResult
+  /** The form written beside the JSON; absent = none is. */
+  readonly encodeBinary?: EncodeBinary
+  /** What a callback holds that asked for references. */
+  readonly encodeReference: EncodeReference
   readonly callback: ActorRef<CallbackMessage>
   readonly control: ActorRef<ControlMessage>
   /** Starts the session's actor under rollout, with the session id as its name. */
@@ -31,6 +36,10 @@ export interface RolloutDeps {
     rollout: ActorRef<SessionReport>,
   ) => ActorRef<SessionMessage>
 }
+
+/** Whole results, or where they are, as the task asked. */
+const callbackForm = (deps: RolloutDeps, { request, generation }: TaskView): EncodeResult =>
+  request?.callback_results === 'references' ? result => deps.encodeReference(result, generation) : deps.encode
 
 /** A full disk may have room again; after these the result goes on without its file, and that is reported. */
 const WRITE_RETRIES = 4
@@ -65,8 +74,9 @@ export function rolloutEffects(
     })
     const { saveDir } = deps
     if (saveDir === null || !effect.write) return of(stored(null))
-    const text = deps.encode(result)
-    return defer(() => writeResult(saveDir, taskId, sessionId, text)).pipe(
+    const json = deps.encode(result)
+    const binary = deps.encodeBinary?.(result) ?? Promise.resolve(null)
+    return defer(async () => writeResult(saveDir, taskId, sessionId, { json, binary: await binary })).pipe(
       retry({
         delay: (cause, attempt) =>
           attempt > WRITE_RETRIES ? throwError(() => cause) : clock.timer$(WRITE_RETRY_MS * 2 ** (attempt - 1)),
@@ -112,7 +122,7 @@ export function rolloutEffects(
             type: 'deliver-result',
             taskId: effect.task.taskId,
             url: effect.url,
-            body: taskResultJson(effect.task, deps.encode),
+            body: taskResultJson(effect.task, callbackForm(deps, effect.task)),
             deliveryId: effect.deliveryId,
             reportTo: context.self,
           }),

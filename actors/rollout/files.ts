@@ -1,24 +1,73 @@
-// Result files: saveDir/task_<task id>/ses_<session id>.json, the complete SessionResult in compact JSON (contract 4.14). Written to a
-// temporary file, synced and renamed, so that a reader never sees half a result.
+// Result files: saveDir/task_<task id>/ses_<session id>.json, the complete SessionResult in compact JSON (contract 4.14), and beside it
+// the same in binary (.sxr). Written to a temporary name, synced and renamed, the folder synced after: a reader never sees half a
+// result, and a path that was returned survives a power cut. Written here and not by a library: write-file-atomic writes once and
+// takes no notice of a short write, so a full disk left a cut file under the final name.
 
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import writeFileAtomic from 'write-file-atomic'
+import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { RolloutError } from '../../src/domain/errors.js'
 import { isSafeId } from '../../src/domain/ids.js'
 
 /** Path of a result file. Throws RUNTIME_PATH_REFUSED for ids that are no path elements, wherever they came from. */
-export function resultPath(saveDir: string, taskId: string, sessionId: string): string {
+export function resultPath(
+  saveDir: string,
+  taskId: string,
+  sessionId: string,
+  extension: 'json' | 'sxr' = 'json',
+): string {
   for (const id of [taskId, sessionId])
     if (!isSafeId(id))
       throw new RolloutError('RUNTIME_PATH_REFUSED', `id ${JSON.stringify(id)} may not be part of a path`)
-  return join(saveDir, `task_${taskId}`, `ses_${sessionId}.json`)
+  return join(saveDir, `task_${taskId}`, `ses_${sessionId}.${extension}`)
 }
 
-/** Writes `text` and returns the path. */
-export async function writeResult(saveDir: string, taskId: string, sessionId: string, text: string): Promise<string> {
+export interface ResultFile {
+  readonly json: string
+  /** null = no binary file. */
+  readonly binary: Uint8Array | null
+}
+
+/** Writes both forms, the JSON last, and returns its path. Rejects with Node's own error; what stood there before is then unchanged. */
+export async function writeResult(
+  saveDir: string,
+  taskId: string,
+  sessionId: string,
+  file: ResultFile,
+): Promise<string> {
   const path = resultPath(saveDir, taskId, sessionId)
-  await mkdir(join(path, '..'), { recursive: true, mode: 0o700 })
-  await writeFileAtomic(path, text, { mode: 0o600 })
+  const folder = dirname(path)
+  const made = await mkdir(folder, { recursive: true, mode: 0o700 })
+  if (made !== undefined)
+    for (let at = folder; at.length >= made.length; at = dirname(at)) await syncFolder(dirname(at))
+  if (file.binary !== null) await replaceFile(resultPath(saveDir, taskId, sessionId, 'sxr'), file.binary)
+  await replaceFile(path, file.json)
+  await syncFolder(folder)
   return path
+}
+
+/** One writer per path: a session has one result. A name that a killed process left is used again. */
+async function replaceFile(path: string, data: string | Uint8Array): Promise<void> {
+  const temporary = `${path}.tmp`
+  try {
+    const file = await open(temporary, 'w', 0o600)
+    try {
+      await file.writeFile(data)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(temporary, path)
+  } catch (cause) {
+    await rm(temporary, { force: true }).catch(() => undefined)
+    throw cause
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
 }

@@ -9,7 +9,7 @@ import type { ProbeReport, ProbeVerdict } from '../upstreams/probe.js'
 import type { AuthSettings } from './auth.js'
 import type { EventHub } from './event-hub.js'
 import type { TaskPlugins } from './plugins.js'
-import type { EncodeResult, TaskSnapshot } from './task-json.js'
+import type { EncodeBinary, EncodeReference, EncodeResult, TaskSnapshot } from './task-json.js'
 
 export type Submitted =
   | { readonly ok: true; readonly taskId: string; readonly warnings: readonly string[] }
@@ -84,6 +84,8 @@ export interface ControlOptions {
   readonly hub: EventHub
   readonly clock: Clock
   readonly encode: EncodeResult
+  readonly encodeBinary: EncodeBinary
+  readonly encodeReference: EncodeReference
   /** Told of errors that are no answer of the API. */
   readonly onFailure: (route: string, cause: unknown) => void
 }

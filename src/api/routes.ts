@@ -13,7 +13,8 @@ import { streamEvents } from './event-stream.js'
 import { addInferenceRoutes } from './inference-routes.js'
 import { parseTask } from './parse-task.js'
 import type { ControlOptions, NodeInfo, UpstreamStatus } from './ports.js'
-import { type TaskSnapshot, taskStatusJson } from './task-json.js'
+import { addResultRoutes } from './result-routes.js'
+import { type EncodeResult, type TaskSnapshot, taskStatusJson } from './task-json.js'
 
 /** Long polls end by themselves after this. */
 const LONGEST_WAIT_MS = 300_000
@@ -30,14 +31,18 @@ const taskQuery = z.strictObject({
     .string()
     .regex(/^[1-9]\d{0,8}$/, 'wanted a whole number from 1')
     .optional(),
+  results: z.enum(['full', 'references']).default('full'),
 })
+const resultQuery = taskQuery.pick({ generation: true })
 const cancelQuery = z.strictObject({
   register_if_missing: z.enum(['true', 'false', '1', '0', 'True', 'False']).default('false'),
 })
 const eventsQuery = z.strictObject({ last_event_id: z.string().optional() })
 
 export function addRoutes(server: FastifyInstance, options: ControlOptions): void {
-  const { ports, encode } = options
+  const { ports, encode, encodeReference } = options
+  const formOf = (form: 'full' | 'references', generation: number): EncodeResult =>
+    form === 'full' ? encode : result => encodeReference(result, generation)
 
   server.get('/', async () => ({ status: 'ok', service: 'sextant' }))
   server.get('/health', async () => ({ status: 'ok', nodes: 1, upstreams: ports.upstreams().map(upstreamJson) }))
@@ -58,13 +63,13 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     const query = parsed(taskQuery, request.query, reply)
     if (query === null) return reply
     const { task_id } = request.params
-    const generation = query.generation === undefined ? null : Number(query.generation)
+    const generation = generationIn(query)
     const closed = new AbortController()
     request.raw.once('close', () => closed.abort())
     const task = await awaited(options, task_id, generation, waitMs(query.wait ?? '0') ?? 0, closed.signal)
     return task === null
       ? fail(reply, 404, unknownTask(task_id))
-      : reply.type(JSON_TYPE).send(taskStatusJson(task, encode))
+      : reply.type(JSON_TYPE).send(taskStatusJson(task, formOf(query.results, task.generation)))
   })
 
   server.delete<{ Params: { task_id: string } }>('/rollout/task/:task_id', async (request, reply) => {
@@ -93,6 +98,10 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     return [{ ...nodeJson(await ports.node(), options), gateway_url: controlUrl }]
   })
   addInferenceRoutes(server, options)
+  addResultRoutes(server, options, (query, reply) => {
+    const asked = parsed(resultQuery, query, reply)
+    return asked && { generation: generationIn(asked) }
+  })
 
   server.get('/events', async (request, reply) => {
     const query = parsed(eventsQuery, request.query, reply)
@@ -108,6 +117,9 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     return reply
   })
 }
+
+const generationIn = ({ generation }: { readonly generation?: string | undefined }): number | null =>
+  generation === undefined ? null : Number(generation)
 
 const unknownTask = (taskId: string): string => `there is no task ${JSON.stringify(taskId.slice(0, 128))}`
 

@@ -27,6 +27,12 @@ export interface TaskSnapshot {
 /** A result as JSON text: token arrays are large, so they are written once and never become arrays of numbers. */
 export type EncodeResult = (result: SessionResult) => string
 
+/** The compact form (result-binary.ts). */
+export type EncodeBinary = (result: SessionResult) => Promise<Uint8Array>
+
+/** A result without its traces, and where the whole is. `generation`: of its task. */
+export type EncodeReference = (result: SessionResult, generation: number) => string
+
 /** Body of the trainer's callback, as JSON text. */
 export const taskResultJson = (task: TaskSnapshot, encode: EncodeResult): string =>
   withResults(task, encode, {

@@ -175,6 +175,7 @@ export const taskSchema = z
     builder: builderSchema.default({ strategy: 'per_request', config: {} }),
     evaluator: evaluatorSchema.nullable().default(null),
     callback_url: z.string().nullable().default(null),
+    callback_results: z.enum(['full', 'references']).default('full'),
     metadata: metadataSchema.default({}),
     sampling: samplingSchema.default({}),
     limits: limitsSchema.prefault({}),

@@ -107,6 +107,8 @@ export interface TaskRequest {
   readonly builder: StrategySpec
   readonly evaluator: EvaluatorSpec | null
   readonly callback_url: string | null
+  /** What the callback holds: every result in full, or where each can be fetched. */
+  readonly callback_results: 'full' | 'references'
   readonly metadata: JsonObject
   readonly sampling: SamplingSpec
   readonly limits: TaskLimits

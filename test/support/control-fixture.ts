@@ -99,6 +99,8 @@ export async function startControl(
       auth: { token: TOKEN, openRoutes: plan.security.openRoutes },
       ports,
       encode: result => JSON.stringify({ session_id: result.sessionId }),
+      encodeBinary: async result => Buffer.from(`binary ${result.sessionId}`),
+      encodeReference: ({ sessionId }, generation) => JSON.stringify({ session_id: sessionId, generation }),
     }),
     'control',
   )

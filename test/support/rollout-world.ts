@@ -33,6 +33,7 @@ export function taskRequest(over: Partial<TaskRequest> = {}): TaskRequest {
     builder,
     evaluator: null,
     callback_url: null,
+    callback_results: 'full',
     metadata: {},
     sampling,
     limits,

@@ -35,7 +35,15 @@ const props: Readonly<Record<string, Props>> = {
   prober: proberProps({ upstreams: [], proxies: [], onStanding: unused, mailbox: 1 }),
   rollout: rolloutProps(unused, 1),
   's-<uuid>': sessionProps(unused),
-  control: controlProps({ plan, plugins: unused, auth: unused, ports: unused, encode: unused }),
+  control: controlProps({
+    plan,
+    plugins: unused,
+    auth: unused,
+    ports: unused,
+    encode: unused,
+    encodeBinary: unused,
+    encodeReference: unused,
+  }),
 }
 const rows = (list: readonly TreeRow[]): readonly TreeRow[] => list.flatMap(row => [row, ...rows(row.children ?? [])])
 

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { ledgerJson, sessionResultJson } from '../../../src/api/encode.js'
 import { float32sJson, float32Text } from '../../../src/api/numbers.js'
+import { referencesAt } from '../../../src/api/result-routes.js'
 import { TIMING_KEYS } from '../../../src/domain/session.js'
 import { applyOutcome } from '../../../src/ledger/masking.js'
 import { agentResult, evaluation, sessionResult, twoTraces } from '../../support/traces.js'
@@ -139,4 +140,22 @@ t.test('a session without a sampled token has a fraction of 0, not NaN', async t
   const { ledger } = await twoTraces()
   const nothing = ledgerJson({ ...ledger, tokens: { sampled: 0, trained: 0, setAside: {} } })
   t.equal(nothing['trained_fraction'], 0)
+})
+
+t.test('a reference is the result without its traces, and says where they are', async t => {
+  const result = sessionResult(await twoTraces())
+  const at = (base: string | null) => JSON.parse(referencesAt(() => base)(result, 2))
+  const { result_ref: ref, ...rest } = at('http://10.0.0.1:8080')
+  const whole = JSON.parse(sessionResultJson(result))
+  t.strictSame(rest, { ...whole, trajectory: { ...whole.trajectory, traces: [] } })
+  const path = `/rollout/task/task-1/sessions/${result.sessionId}?generation=2`
+  t.strictSame(ref, {
+    url: `http://10.0.0.1:8080${path}`,
+    path,
+    media_types: ['application/json', 'application/vnd.sextant.result'],
+    traces: 2,
+    trainer_tokens: 15,
+    trained_tokens: 9,
+  })
+  t.equal(at(null).result_ref.url, null)
 })

@@ -91,6 +91,7 @@ t.test('a minimal task gets every default', async t => {
     builder: { strategy: 'per_request', config: {} },
     evaluator: null,
     callback_url: null,
+    callback_results: 'full',
     metadata: {},
     sampling: {},
     limits: {

@@ -266,3 +266,59 @@ t.test('a port that is taken is told, not waited for', async t => {
   const port = Number(new URL(control.url).port)
   await t.rejects(startControl(t, fakePorts(), { control: { port } }), { message: /EADDRINUSE/ })
 })
+
+t.test('one result by itself, in the form that Accept prefers', async t => {
+  const ended = sessionResult('s-1', 2)
+  const task = snapshot({
+    generation: 3,
+    results: [ended],
+    sessions: [
+      { sessionId: 's-1', sampleIndex: 0, status: 'COMPLETED', calls: 1, sampledTokens: 2 },
+      { sessionId: 's-2', sampleIndex: 1, status: 'RUNNING', calls: 0, sampledTokens: 0 },
+    ],
+  })
+  const asked: unknown[] = []
+  const { fetch: get } = await startControl(
+    t,
+    fakePorts({
+      task: async (taskId, generation) => {
+        asked.push([taskId, generation])
+        return taskId === 't-1' ? task : null
+      },
+    }),
+  )
+  const at = async (path: string, accept?: string) => {
+    const headers = { 'x-polar-control-token': TOKEN, ...(accept !== undefined && { accept }) }
+    const answer = await get(`/rollout/task/${path}`, { headers })
+    return {
+      status: answer.status,
+      type: answer.headers.get('content-type'),
+      vary: answer.headers.get('vary'),
+      body: await answer.text(),
+    }
+  }
+  t.strictSame(await at('t-1/sessions/s-1?generation=3'), {
+    status: 200,
+    type: 'application/json; charset=utf-8',
+    vary: 'accept',
+    body: '{"session_id":"s-1"}',
+  })
+  t.strictSame(asked, [['t-1', 3]])
+  t.match(await at('t-1/sessions/s-1', 'application/vnd.sextant.result, */*;q=0.1'), {
+    status: 200,
+    type: 'application/vnd.sextant.result',
+    body: 'binary s-1',
+  })
+  t.match(await at('t-1/sessions/s-1', 'text/html'), { status: 406, body: /^\{"detail":"a result is served as / })
+  t.match(await at('t-1/sessions/s-2'), { status: 404, body: /has no result yet: RUNNING/ })
+  t.match(await at('t-1/sessions/s-3'), { status: 404, body: /has no session/ })
+  t.match(await at('t-2/sessions/s-1'), { status: 404, body: /has no session/ })
+  t.match(await at('t-1/sessions/s-1?generation=0'), { status: 422, body: /generation/ })
+  t.match(await at('t-1/sessions/s-1?wait=3'), { status: 422, body: /wait/ })
+  const list = async (query: string) => JSON.parse((await at(`t-1${query}`)).body).results
+  t.strictSame(await list(''), [{ session_id: 's-1' }])
+  t.strictSame(await list('?results=references'), [{ session_id: 's-1', generation: 3 }])
+  const open = await fetch(`${(await startControl(t, fakePorts())).url}/rollout/task/t-1/sessions/s-1`)
+  t.equal(open.status, 401, 'a result needs the token')
+  await open.text()
+})

@@ -1,6 +1,7 @@
 // The rollout actor in the real kernel: session actors as children, their deaths, result files and a disk that takes none.
 
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EMPTY } from 'rxjs'
@@ -9,10 +10,11 @@ import type { CallbackMessage } from '../../../../actors/protocol/callback.js'
 import type { ControlMessage } from '../../../../actors/protocol/control.js'
 import type { SessionMessage, SessionReport } from '../../../../actors/protocol/session.js'
 import { rolloutProps } from '../../../../actors/rollout/actor.js'
-import { resultPath } from '../../../../actors/rollout/files.js'
+import { resultPath, writeResult } from '../../../../actors/rollout/files.js'
 import type { ActorProps } from '../../../../actors/system/behavior.js'
 import { onNextTurn } from '../../../../actors/system/clock.js'
 import type { ActorRef } from '../../../../actors/system/ref.js'
+import type { TaskRequest } from '../../../../src/domain/task.js'
 import { rolloutSettings, sessionResult, taskRequest } from '../../../support/rollout-world.js'
 import { createTestSystem } from '../../../support/test-system.js'
 
@@ -56,6 +58,8 @@ function world(t: Parameters<typeof createTestSystem>[0], saveDir: string | null
         settings: rolloutSettings,
         saveDir,
         encode: result => JSON.stringify({ session_id: result.sessionId, status: result.status }),
+        encodeBinary: async result => Buffer.from(result.sessionId),
+        encodeReference: ({ sessionId }, generation) => JSON.stringify({ session_id: sessionId, generation }),
         callback: callback.ref,
         control: control.ref,
         startSession: (spawn, spec, self) => spawn(standIn(spec.sessionId, self, crash), spec.sessionId),
@@ -64,9 +68,9 @@ function world(t: Parameters<typeof createTestSystem>[0], saveDir: string | null
     ),
     'rollout',
   )
-  const submit = async (samples: number) => {
+  const submit = async (samples: number, over: Partial<TaskRequest> = {}) => {
     rollout.tell({ type: 'init-slots-free', count: 8 })
-    const request = taskRequest({ num_samples: samples, callback_url: 'http://127.0.0.1:1/' })
+    const request = taskRequest({ num_samples: samples, callback_url: 'http://127.0.0.1:1/', ...over })
     return await system.ask(rollout, { type: 'task-submit-requested', request }, 1_000)
   }
   const cancel = async () => {
@@ -111,10 +115,22 @@ t.test('sessions are children, their results are files, and the callback gets th
     t.equal(path, resultPath(saveDir, 'task-1', sessionId))
     t.equal(readFileSync(path, 'utf8'), `{"session_id":"${sessionId}","status":"COMPLETED"}`)
     t.equal(statSync(path).mode & 0o777, 0o600)
+    t.equal(readFileSync(path.replace(/json$/, 'sxr'), 'utf8'), sessionId, 'the binary form lies beside it')
     t.match(sessionId, /^s-[0-9a-f]{8}-[0-9a-f]{4}-4/)
   }
   const delivery = await callback.expectMessage('deliver-result', 1_000)
   t.match(JSON.parse(delivery.body), { task_id: 'task-1', status: 'cancelled', results: [{}, {}] })
+})
+
+t.test('a callback that asked for references holds no result', async t => {
+  const { submit, cancel, callback } = world(t, null)
+  await submit(2, { callback_results: 'references' })
+  const { results } = await cancel()
+  const { body } = await callback.expectMessage('deliver-result', 1_000)
+  t.strictSame(
+    JSON.parse(body).results,
+    results.map(({ sessionId }) => ({ session_id: sessionId, generation: 1 })),
+  )
 })
 
 t.test('a session actor that crashes is a result that says so', async t => {
@@ -134,6 +150,28 @@ t.test('a disk that takes no file: tried again, reported, and the task ends all 
   const task = await cancel()
   t.match(task, { status: 'cancelled', results: [{ status: 'COMPLETED' }], resultPaths: [] })
   t.equal(log.lines.filter(line => line.event === 'result-write-fail').length, 1)
+})
+
+t.test('a file is there as a whole or not at all, also where a disk has room for half of it', async t => {
+  const base = folder(t)
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'sextant-test', base]).status === 0
+  if (!mounted) t.comment('no tmpfs can be mounted here: the full disk is left out')
+  else t.teardown(() => spawnSync('umount', [base]))
+  const saveDir = join(base, 'a', 'b')
+  const small = { json: '{}', binary: Buffer.from('x') }
+  const path = await writeResult(saveDir, 'task-1', 's-1', small)
+  if (mounted) {
+    await t.rejects(writeResult(saveDir, 'task-1', 's-1', { json: 'x'.repeat(300_000), binary: null }), {
+      code: 'ENOSPC',
+    })
+    await t.rejects(writeResult(saveDir, 'task-1', 's-2', { json: 'x'.repeat(300_000), binary: null }), {
+      code: 'ENOSPC',
+    })
+  }
+  t.equal(readFileSync(path, 'utf8'), '{}', 'what was there is unchanged')
+  t.strictSame(readdirSync(join(saveDir, 'task_task-1')).sort(), ['ses_s-1.json', 'ses_s-1.sxr'])
+  writeFileSync(`${path}.tmp`, 'left by a killed process, longer than the result')
+  t.equal(readFileSync(await writeResult(saveDir, 'task-1', 's-1', small), 'utf8'), '{}')
 })
 
 t.test('ids that are no path elements never reach the file system', async t => {
