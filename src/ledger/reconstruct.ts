@@ -30,7 +30,7 @@ export interface Reconstruction {
   readonly links: Links
   /** Class of each call that has a predecessor; abandoned retries are classed too. */
   readonly classes: ReadonlyMap<Call, JoinClass>
-  /** Calls that start a trace although they have a predecessor. */
+  /** Calls that do not go on from their nearest predecessor: they start a trace, or go on from an older answer. */
   readonly breaks: ReadonlyMap<Call, BreakReason>
   readonly sampledTokens: number
   readonly alternatives: LedgerCounts['alternatives']
@@ -70,8 +70,8 @@ export function* reconstruct(ledger: SessionLedger, settings: LedgerSettings): A
     links: chosen,
     classes: new Map(joined.flatMap(({ call, joinClass }) => (joinClass ? [[call, joinClass] as const] : []))),
     breaks: new Map(
-      joined.flatMap(({ call, reason }) =>
-        reason && !gone.has(call) && !chosen.has(call) ? [[call, reason] as const] : [],
+      joined.flatMap(({ call, reason, matches: { faithful } }) =>
+        reason && !gone.has(call) && (chosen.get(call) ?? null) === faithful ? [[call, reason] as const] : [],
       ),
     ),
     sampledTokens: screened.sampledTokens,

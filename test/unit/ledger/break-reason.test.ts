@@ -218,6 +218,37 @@ for (const { title, said, answer, prompt, replay, reason, generation = 0, decode
     t.equal(made.ledger.tokens.trained, made.ledger.tokens.sampled)
   })
 
+t.test('a break in mid-trace is named too: the later call goes on from an older answer', async t => {
+  const call = (id: string, at: number, prompt: string, said: string, messages: JsonObject[], answer: JsonObject) =>
+    recordOf({
+      id,
+      prompt: idsOf(prompt),
+      sampled: idsOf(said),
+      startedAtMs: at,
+      over: { endTokenId: 59, request: { messages }, response: { choices: [{ message: answer }] } },
+    })
+  const first = calling('{}')
+  const captured: LedgerCall[] = [
+    call('c1', 1, 'q>', 'call bash {};', [user], first),
+    call('c2', 2, 'q>call bash {};r>', 'yes;', [user, first, tool], assistant('yes')),
+    call('c3', 3, 'q>call bash {};r>no;more>', 'ok;', [user, first, tool, assistant('no'), user], assistant('ok')),
+  ].map(record => ({ record, delivered: 'yes' }))
+  const made = await prefixMerging.build(
+    ledgerOf(captured),
+    {},
+    { decode, sessionId: SESSION, taskId: 't', taskMetadata: {} },
+  )
+  t.strictSame(made.ledger.joins, { exact: 1, rewritten: 1 })
+  t.strictSame(made.ledger.breaks, { answer_edited: 1 })
+  t.strictSame(
+    made.traces.map(trace => [trace.breakReason, trace.calls.map(({ completionId }) => completionId)]),
+    [
+      [null, ['c1', 'c2']],
+      [null, ['c1', 'c3']],
+    ],
+  )
+})
+
 t.test('of several differences the gravest is named', async t => {
   const { compareAnswers } = await import('../../../src/ledger/break-reason.js')
   const { viewOf } = await import('../../../src/ledger/chat.js')
