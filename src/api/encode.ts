@@ -80,6 +80,7 @@ export function ledgerJson(ledger: LedgerCounts): JsonObject {
     joins: ledger.joins,
     breaks: ledger.breaks,
     rules: ledger.rules,
+    side_calls: ledger.sideCalls,
     alternatives: Object.fromEntries(
       Object.entries(alternatives).map(([setting, figures]) => [
         setting,

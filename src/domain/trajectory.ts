@@ -48,6 +48,8 @@ export interface LedgerCounts {
   readonly breaks: Partial<Record<BreakReason, number>>
   /** Named rule (src/domain/rules.ts) -> calls whose prompt it changed. */
   readonly rules: Partial<Record<string, number>>
+  /** Rule that knew them (a preset's, or `shape:...`) -> side calls. */
+  readonly sideCalls: Partial<Record<string, number>>
   /** What each join setting would have given of the same capture. */
   readonly alternatives: Record<
     JoinSetting,

@@ -67,6 +67,7 @@ const ledger = z.looseObject({
   joins: counts,
   breaks: counts,
   rules: counts.default({}),
+  side_calls: counts.default({}),
   not_trainable: counts.default({}),
   alternatives: z.record(z.string(), figures).default({}),
   per_request: figures.optional(),

@@ -72,6 +72,7 @@ export function ledgerRows(ledger: SavedLedger): readonly Row[] {
     { name: 'joins', text: countsText(ledger.joins) },
     { name: 'breaks', text: countsText(ledger.breaks) },
     { name: 'rules', text: countsText(ledger.rules) },
+    { name: 'side calls', text: countsText(ledger.side_calls) },
   ]
 }
 

@@ -33,6 +33,7 @@ export const emptyCounts = (): LedgerCounts => ({
   joins: {} satisfies Partial<Record<JoinClass, number>>,
   breaks: {} satisfies Partial<Record<BreakReason, number>>,
   rules: {},
+  sideCalls: {},
   alternatives: { faithful: NOTHING, lenient: NOTHING, prompt_prefix: NOTHING },
   perRequest: { traces: 0, trainerTokens: 0 },
   reference: { traces: 0, keptTokens: 0, lostTokens: 0, misplacedTokens: 0 },

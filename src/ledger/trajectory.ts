@@ -140,6 +140,7 @@ function countsOf(
     joins: byKey(countBy(made.classes.values())),
     breaks: byKey(countBy(made.breaks.values())),
     rules: byKey(countBy(ledger.calls.flatMap(({ record }) => [...new Set(record.rulesApplied)]))),
+    sideCalls: byKey(countBy(ledger.calls.flatMap(({ record }) => record.sideRule ?? []))),
     alternatives: made.alternatives,
     perRequest: {
       traces: made.calls.length,

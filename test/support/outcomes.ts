@@ -28,6 +28,7 @@ export const emptyTrajectory = (fields: Partial<Trajectory> = {}): Trajectory =>
     joins: {},
     breaks: {},
     rules: {},
+    sideCalls: {},
     notTrainable: {},
     alternatives: { faithful: NOTHING, lenient: NOTHING, prompt_prefix: NOTHING },
     perRequest: { traces: 0, trainerTokens: 0 },

@@ -75,6 +75,7 @@ t.test('readers find what they rely on in trajectory.metadata', async t => {
       traces: 2,
       tokens: { sampled: 9, trained: 9, set_aside: {} },
       joins: { exact: 1 },
+      side_calls: {},
       alternatives: { faithful: { traces: 2, trainer_tokens: 15 } },
       per_request: { traces: 3, trainer_tokens: 21 },
       reference: { kept_tokens: 9, lost_tokens: 0, misplaced_tokens: 0 },

@@ -84,6 +84,7 @@ t.test('side calls and retries are traces of their own when asked for', async t 
   )
   const plain = await build(captured)
   t.strictSame(plain.ledger.tokens.setAside, { abandoned_retry: 2, side_call: 2 })
+  t.strictSame(plain.ledger.sideCalls, { title: 1 }, 'no trace holds them: the account names them')
   const all = await build(captured, { train_side_calls: true, keep_retries: true })
   t.strictSame(all.ledger.tokens, { sampled: 8, trained: 8, setAside: {} })
   t.strictSame(all.traces.map(trace => trace.agent).sort(), ['main', 'main', 'side'])
