@@ -1,4 +1,4 @@
-// Which calls are no work of the agent: titles, routers, quota probes. The preset's own rules first, then the shape of the call.
+// Which calls are no work of the agent: titles, routers, quota probes, summaries. The preset's own rules first, then the shape of the call.
 // Also the name a harness gives its sub-agents.
 
 import type { CanonicalRequest } from '../../src/domain/conversation.js'
@@ -41,6 +41,7 @@ function holds(rule: SideCallRule, request: CanonicalRequest, headers: Headers):
     rule.systemIncludes === undefined ? null : systemText(request).includes(rule.systemIncludes),
     rule.systemLacks === undefined ? null : !systemText(request).includes(rule.systemLacks),
     rule.offersTool === undefined ? null : request.tools.some(tool => tool.name === rule.offersTool),
+    rule.lastUserIncludes === undefined ? null : lastUserText(request).includes(rule.lastUserIncludes),
     rule.headerIncludes === undefined
       ? null
       : (headers[rule.headerIncludes.name.toLowerCase()] ?? '').includes(rule.headerIncludes.text),
@@ -50,6 +51,14 @@ function holds(rule: SideCallRule, request: CanonicalRequest, headers: Headers):
 
 const systemText = (request: CanonicalRequest): string =>
   request.messages.map(message => (message.role === 'system' ? message.content : '')).join('\n')
+
+function lastUserText({ messages }: CanonicalRequest): string {
+  const last = messages.at(-1)
+  if (last?.role !== 'user') return ''
+  return typeof last.content === 'string'
+    ? last.content
+    : last.content.map(part => (part.type === 'text' ? part.text : '')).join('\n')
+}
 
 /** `*` any characters, slashes too (model names have them); `?` one. */
 export function globMatches(glob: string, text: string): boolean {

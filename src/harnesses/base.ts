@@ -75,6 +75,8 @@ export interface SideCallRule {
   readonly systemIncludes?: string
   readonly systemLacks?: string
   readonly offersTool?: string
+  /** In the last message, where that is a user's. */
+  readonly lastUserIncludes?: string
   readonly headerIncludes?: { readonly name: string; readonly text: string }
 }
 

@@ -57,6 +57,8 @@ export const claudeCode: HarnessPreset = {
   sideCalls: [
     { name: 'title', noTools: true, systemIncludes: 'title' },
     { name: 'web_search', noTools: true, systemIncludes: 'web search tool use' },
+    // It offers all tools and forbids their use.
+    { name: 'compaction', lastUserIncludes: 'an <analysis> block followed by a <summary> block' },
   ],
   workspaceLitter: ['.claude'],
 }

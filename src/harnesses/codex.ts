@@ -75,7 +75,9 @@ export const codex: HarnessPreset = {
     if (failed && returnCode !== 0) return `codex: ${errorText(failed['error'])}`
     return exitCodeError(returnCode, stderr, stdout)
   },
-  sideCalls: [],
+  sideCalls: [
+    { name: 'compaction', headerIncludes: { name: 'x-codex-turn-metadata', text: '"request_kind":"compaction"' } },
+  ],
   workspaceLitter: ['.codex', '.agents'],
 }
 

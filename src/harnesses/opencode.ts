@@ -89,7 +89,10 @@ export const opencode: HarnessPreset = {
     const wentOn = events.slice(lastError).some(event => isFinalStep(event))
     return wentOn ? null : `opencode: ${errorText(events[lastError]?.['error'])}`
   },
-  sideCalls: [{ name: 'title', modelGlob: SMALL_MODEL }],
+  sideCalls: [
+    { name: 'title', modelGlob: SMALL_MODEL },
+    { name: 'compaction', noTools: true, systemIncludes: 'context summarization agent' },
+  ],
   workspaceLitter: ['.opencode', '.config/opencode'],
 }
 

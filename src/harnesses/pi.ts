@@ -80,7 +80,7 @@ export const pi: HarnessPreset = {
     const text = [...stdout.matchAll(/"errorMessage":("(?:[^"\\]|\\.)*")/g)].at(-1)?.[1]
     return `pi: ${errorText(text === undefined ? reason : JSON.parse(text))}`
   },
-  sideCalls: [],
+  sideCalls: [{ name: 'compaction', noTools: true, systemIncludes: 'context summarization assistant' }],
   workspaceLitter: ['.pi'],
 }
 

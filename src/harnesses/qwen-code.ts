@@ -65,6 +65,10 @@ export const qwenCode: HarnessPreset = {
     return exitCodeError(returnCode, stderr, stdout)
   },
   // No header tells them apart; each kind of sub-agent has a system prompt of its own.
-  sideCalls: [{ name: 'subagent', isSubAgent: true, noTools: false, systemLacks: 'You are Qwen Code' }],
+  sideCalls: [
+    { name: 'subagent', isSubAgent: true, noTools: false, systemLacks: 'You are Qwen Code' },
+    // It offers all tools and forbids their use.
+    { name: 'compaction', lastUserIncludes: 'produce the <state_snapshot> XML' },
+  ],
   workspaceLitter: ['.qwen'],
 }
