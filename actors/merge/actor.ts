@@ -26,7 +26,7 @@ export function mergeProps(options: MergeOptions): ActorProps<MergeMessage, Merg
       onEffectError: (_effect, cause) => ({ type: 'effect-failed', error: errorData(cause).message }),
       summarize: state => ({
         sessions: state.ledgers.size,
-        calls: [...state.ledgers.values()].reduce((sum, ledger) => sum + ledger.records.size, 0),
+        calls: [...state.ledgers.values()].reduce((sum, ledger) => sum + ledger.log.calls.length, 0),
         refused: state.refused,
         isPaused: state.isPaused,
       }),

@@ -1,16 +1,25 @@
 // The prefix-merge actor's machine: the ledgers of the pair's sessions. Inserting is idempotent by completion id, so that a frame
-// sent twice counts once. A frame of a session that is unknown or sealed is refused and counted, never stored. Pure.
+// sent twice counts once. A frame of a session that is unknown or sealed is refused and counted, never stored. Pure but for this: the
+// log of a session and its open calls grow in place, since a copy for each frame would cost the square of the session. So a state is
+// stepped once.
 
-import type { CompletionRecord, Delivered, FailedCall, SessionLedger } from '../../src/domain/completion.js'
+import type { FailedCall } from '../../src/domain/completion.js'
 import type { SessionId } from '../../src/domain/ids.js'
 import { unreachable } from '../../src/domain/unreachable.js'
-import { differenceFrom, type WholeBody } from '../../src/ledger/original-request.js'
+import type { LogEntry } from '../../src/ledger/log-entry.js'
+import {
+  insertCall,
+  insertDelivered,
+  insertFailed,
+  type SessionLog,
+  sealLog,
+  sessionLog,
+} from '../../src/ledger/session-log.js'
 import { type CallStartedFrame, type CaptureFrame, sessionOf } from '../../src/wire/frames.js'
 import type { LedgerSealReply, MergeDescription, MergeMessage } from '../protocol/merge.js'
 import type { SessionMessage } from '../protocol/session.js'
 import type { Machine, Step } from '../system/machine.js'
 import type { ActorRef } from '../system/ref.js'
-import { shareWithEarlier } from './share.js'
 
 /** From the port to the proxy. `link` numbers the links of a merge thread's life: a restarted proxy brings a fresh one. */
 export type MergeSelf =
@@ -56,18 +65,10 @@ interface OpenCall {
 }
 
 interface Ledger {
-  readonly session: ActorRef<SessionMessage>
-  readonly records: ReadonlyMap<string, CompletionRecord>
-  readonly delivered: ReadonlyMap<string, Delivered>
-  /** Whole bodies of the last calls, for the next ones to differ from. */
-  readonly bodies: readonly WholeBody[]
-  readonly failed: readonly FailedCall[]
+  session: ActorRef<SessionMessage>
+  readonly log: SessionLog
   /** In order of their start; bounded by the proxy's calls in flight. */
-  readonly open: readonly OpenCall[]
-  /** Sums over the records. `turns`: those that are no side calls. */
-  readonly turns: number
-  readonly promptTokens: number
-  readonly sampledTokens: number
+  readonly open: OpenCall[]
 }
 
 export interface MergeState {
@@ -91,10 +92,15 @@ export const mergeMachine: Machine<MergeState, MergeInput, MergeEffect> = {
   step(state, message) {
     switch (message.type) {
       case 'open-ledger': {
-        const known = state.ledgers.get(message.sessionId)
-        // After a restart of its actor's thread the session's ref may be another.
-        const ledger = known ? { ...known, session: message.session } : emptyLedger(message.session)
-        return { state: { ...state, ledgers: set(state.ledgers, message.sessionId, ledger) }, effects: [] }
+        const { sessionId, session } = message
+        const known = state.ledgers.get(sessionId)
+        if (known) {
+          // After a restart of its actor's thread the session's ref may be another.
+          known.session = session
+          return { state, effects: [] }
+        }
+        const ledger: Ledger = { session, log: sessionLog(sessionId), open: [] }
+        return { state: { ...state, ledgers: new Map(state.ledgers).set(sessionId, ledger) }, effects: [] }
       }
       case 'frame-received':
         return receive(state, message.link, message.frame)
@@ -117,8 +123,8 @@ export const mergeMachine: Machine<MergeState, MergeInput, MergeEffect> = {
         const description: MergeDescription = {
           type: 'merge-description',
           sessions: ledgers.length,
-          calls: ledgers.reduce((sum, ledger) => sum + ledger.records.size, 0),
-          tokens: ledgers.reduce((sum, ledger) => sum + ledger.sampledTokens, 0),
+          calls: ledgers.reduce((sum, { log }) => sum + log.calls.length, 0),
+          tokens: ledgers.reduce((sum, { log }) => sum + log.sums.sampledTokens, 0),
         }
         return { state, effects: [{ type: 'reply-description', replyTo: message.replyTo, description }] }
       }
@@ -138,11 +144,8 @@ function receive(state: MergeState, link: number, frame: CaptureFrame): MergeSte
     // Not acknowledged. Of a session without a ledger only the count is kept: the call's own frame is refused by name.
     if (ledger === undefined) return { state: { ...state, refused: state.refused + 1 }, effects: [] }
     const { sequence, attempt, startedAtMs } = frame
-    const begun = { ...ledger, open: [...ledger.open, { link, sequence, attempt, startedAtMs }] }
-    return {
-      state: { ...state, ledgers: set(state.ledgers, sessionId, begun) },
-      effects: [{ type: 'tell-started', session: ledger.session, sequence }],
-    }
+    ledger.open.push({ link, sequence, attempt, startedAtMs })
+    return { state, effects: [{ type: 'tell-started', session: ledger.session, sequence }] }
   }
   if (ledger === undefined) {
     const reason = state.sealed.has(sessionId) ? 'sealed' : 'unknown-session'
@@ -151,44 +154,23 @@ function receive(state: MergeState, link: number, frame: CaptureFrame): MergeSte
       effects: [{ type: 'refuse', link, frameId, sessionId, reason }],
     }
   }
-  const next = insert(ledger, link, frame)
+  const entry = insert(ledger, link, frame)
   const acknowledge: MergeEffect = { type: 'acknowledge', link, frameId }
   const told: readonly MergeEffect[] =
-    next.records.size === ledger.records.size
-      ? []
-      : [
-          {
-            type: 'tell-recorded',
-            session: ledger.session,
-            calls: next.records.size,
-            turns: next.turns,
-            promptTokens: next.promptTokens,
-            sampledTokens: next.sampledTokens,
-          },
-        ]
-  return {
-    state: {
-      ...state,
-      ledgers: set(state.ledgers, sessionId, next),
-      held: state.isPaused ? [...state.held, acknowledge] : state.held,
-    },
-    effects: state.isPaused ? told : [...told, acknowledge],
-  }
+    entry?.kind === 'call'
+      ? [{ type: 'tell-recorded', session: ledger.session, calls: ledger.log.calls.length, ...ledger.log.sums }]
+      : []
+  if (state.isPaused) return { state: { ...state, held: [...state.held, acknowledge] }, effects: told }
+  return { state, effects: [...told, acknowledge] }
 }
 
 /** Calls that the dead proxy had begun end here, as failures of the infrastructure. */
 function linkEnded(state: MergeState, link: number, atMs: number): MergeStep {
-  const ledgers = new Map<string, Ledger>()
-  for (const [sessionId, ledger] of state.ledgers) {
-    const cut = ledger.open.filter(call => call.link === link)
-    const next: Ledger = {
-      ...ledger,
-      open: ledger.open.filter(call => call.link !== link),
-      failed: [...ledger.failed, ...cut.map(call => lostCall(sessionId as SessionId, call, PROXY_DIED, atMs))],
-    }
-    ledgers.set(sessionId, cut.length === 0 ? ledger : next)
+  for (const { log, open } of state.ledgers.values()) {
+    for (const call of open) if (call.link === link) insertFailed(log, lostCall(log.sessionId, call, PROXY_DIED, atMs))
+    open.splice(0, open.length, ...open.filter(call => call.link !== link))
   }
-  return { state: { ...state, ledgers }, effects: [] }
+  return { state, effects: [] }
 }
 
 const PROXY_DIED = "the proxy's thread ended before the answer"
@@ -201,46 +183,29 @@ const lostCall = (
   finishedAtMs: number,
 ): FailedCall => ({ sessionId, sequence, attempt, status: 503, error, abortedTokens: 0, startedAtMs, finishedAtMs })
 
-/** `open` without the first attempt of that call. */
-function ended(open: readonly OpenCall[], link: number, sequence: number): readonly OpenCall[] {
+/** Takes the first attempt of that call out of `open`. */
+function end(open: OpenCall[], link: number, sequence: number): void {
   const index = open.findIndex(call => call.link === link && call.sequence === sequence)
-  return index === -1 ? open : open.filter((_, at) => at !== index)
+  if (index >= 0) open.splice(index, 1)
 }
 
-function insert(ledger: Ledger, link: number, frame: Exclude<CaptureFrame, CallStartedFrame>): Ledger {
+/** What is fresh in the frame; null = nothing. */
+function insert({ log, open }: Ledger, link: number, frame: Exclude<CaptureFrame, CallStartedFrame>): LogEntry | null {
   switch (frame.kind) {
     case 'completion-captured': {
-      const { record } = frame
-      const { completionId } = record
-      if (ledger.records.has(completionId)) return ledger
-      return {
-        ...ledger,
-        open: ended(ledger.open, link, record.sequence),
-        records: set(ledger.records, completionId, {
-          ...shareWithEarlier(record, [...ledger.records.values()]),
-          ...differenceFrom(record.originalRequest, ledger.bodies),
-        }),
-        bodies: [...ledger.bodies.slice(1 - KEPT_BODIES), { completionId, text: record.originalRequest }],
-        turns: ledger.turns + (record.sideRule === null ? 1 : 0),
-        promptTokens: ledger.promptTokens + record.promptTokens,
-        sampledTokens: ledger.sampledTokens + record.completionTokens,
-      }
+      const entry = insertCall(log, frame.record)
+      if (entry !== null) end(open, link, frame.record.sequence)
+      return entry
     }
     case 'call-failed':
-      return {
-        ...ledger,
-        open: ended(ledger.open, link, frame.failed.sequence),
-        failed: [...ledger.failed, frame.failed],
-      }
+      end(open, link, frame.failed.sequence)
+      return insertFailed(log, frame.failed)
     case 'delivery-known':
-      return { ...ledger, delivered: set(ledger.delivered, frame.completionId, frame.delivered) }
+      return insertDelivered(log, frame.completionId, frame.delivered)
     default:
       return unreachable(frame)
   }
 }
-
-/** A main agent and a sub-agent or side call beside it. More would cost memory for each session, fewer for each turn. */
-const KEPT_BODIES = 2
 
 type SealRequest = Extract<MergeMessage, { readonly type: 'ledger-seal-requested' }>
 
@@ -249,34 +214,13 @@ function seal(state: MergeState, { sessionId, atMs, replyTo }: SealRequest): Mer
   if (ledger === undefined) {
     return { state, effects: [{ type: 'reply-sealed', replyTo, reply: { type: 'ledger-unknown' } }] }
   }
-  const sealedLedger: SessionLedger = {
-    sessionId,
-    calls: [...ledger.records.values()].map(record => ({
-      record,
-      delivered: ledger.delivered.get(record.completionId) ?? 'unknown',
-    })),
-    // A proxy that died may be reported by its link only after this, or it would not let go of a call.
-    failed: [...ledger.failed, ...ledger.open.map(call => lostCall(sessionId, call, NEVER_ENDED, atMs))],
-  }
+  // A proxy that died may be reported by its link only after this, or it would not let go of a call.
+  for (const call of ledger.open) insertFailed(ledger.log, lostCall(sessionId, call, NEVER_ENDED, atMs))
   return {
     state: { ...state, ledgers: without(state.ledgers, sessionId), sealed: new Set(state.sealed).add(sessionId) },
-    effects: [{ type: 'reply-sealed', replyTo, reply: { type: 'ledger-sealed', ledger: sealedLedger } }],
+    effects: [{ type: 'reply-sealed', replyTo, reply: { type: 'ledger-sealed', ledger: sealLog(ledger.log) } }],
   }
 }
-
-const emptyLedger = (session: ActorRef<SessionMessage>): Ledger => ({
-  session,
-  records: new Map(),
-  delivered: new Map(),
-  bodies: [],
-  failed: [],
-  open: [],
-  turns: 0,
-  promptTokens: 0,
-  sampledTokens: 0,
-})
-
-const set = <K, V>(map: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> => new Map(map).set(key, value)
 
 function without<V>(map: ReadonlyMap<string, V>, key: string): ReadonlyMap<string, V> {
   const rest = new Map(map)

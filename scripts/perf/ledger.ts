@@ -2,13 +2,13 @@
 // node dist/scripts/perf/ledger.js [turns] [tokens]
 
 import { prefixMerging } from '../../src/builders/prefix-merging.js'
-import type { CompletionRecord, SessionLedger } from '../../src/domain/completion.js'
+import type { CompletionRecord } from '../../src/domain/completion.js'
 import type { CompletionId, SessionId } from '../../src/domain/ids.js'
 
 const END = 99
 
 /** A session whose last prompt has about `tokens` ids. Prompts are copies unless `shared`: then they view one history. */
-function session(turns: number, tokens: number, shared: boolean): SessionLedger {
+function session(turns: number, tokens: number, shared: boolean) {
   const perTurn = Math.floor(tokens / turns)
   const history = Int32Array.from({ length: perTurn * (turns + 1) }, (_, i) =>
     i % perTurn === 0 ? END : 1000 + ((i * 7919) % 50_000),

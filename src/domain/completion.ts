@@ -117,11 +117,12 @@ export interface CapturedCall {
 /** What a session log keeps of a record; prompt and messages are places in what the session shares. */
 export type LoggedRecord = Omit<CompletionRecord, 'promptIds' | 'request'>
 
+/** A request whose lists are numbers in `SharedHistory.lists`; null where that field is no list of objects. */
 export interface LoggedRequest {
   /** The request's other fields. */
   readonly rest: JsonObject
-  /** Number of its last message in `SharedHistory.messages`; null where the request has no list of messages. */
   readonly messages: number | null
+  readonly tools: number | null
 }
 
 /** A call of a session log (src/ledger/session-log.ts). */
@@ -133,7 +134,7 @@ export interface LoggedCall {
   readonly delivered: Delivered
 }
 
-export type LedgerCall = CapturedCall
+export type LedgerCall = CapturedCall | LoggedCall
 
 /** Ids at positions `[start, start + ids.length)` of every sequence that goes through this segment. Owns its buffer. */
 export interface TokenSegment {
@@ -150,18 +151,18 @@ export interface TokenPlace {
   readonly length: number
 }
 
-/** Lists of messages with every shared start stored once: number 0 is the empty list, each other one its parent's and one message. */
-export interface SharedMessages {
+/** Lists of messages and tools with every shared start stored once: number 0 is the empty list, each other one its parent's and one item. */
+export interface SharedLists {
   readonly parents: Int32Array
-  /** Index in `contents` of each list's last message; -1 for the empty list. */
+  /** Index in `contents` of each list's last item; -1 for the empty list. */
   readonly last: Int32Array
-  /** Each distinct message once. */
+  /** Each distinct item once. */
   readonly contents: readonly JsonObject[]
 }
 
 export interface SharedHistory {
   readonly segments: readonly TokenSegment[]
-  readonly messages: SharedMessages
+  readonly lists: SharedLists
 }
 
 /** A sealed session: everything captured, handed from the merge actor to the build. Order of `calls` has no meaning. */
@@ -169,4 +170,6 @@ export interface SessionLedger {
   readonly sessionId: SessionId
   readonly calls: readonly LedgerCall[]
   readonly failed: readonly FailedCall[]
+  /** What its logged calls share; absent where there is none. */
+  readonly shared?: SharedHistory
 }

@@ -2,27 +2,26 @@
 // message in the later request, and where the messages agree, the text the template made of it.
 
 import type { BreakReason } from '../domain/trajectory.js'
-import { type AnswerView, answerOf, argumentsValue, isArgumentsObject, messagesOf, viewOf } from './chat.js'
+import { type AnswerView, answerOf, argumentsValue, isArgumentsObject, viewOf } from './chat.js'
 import { windowOf } from './joins.js'
 import type { PromptNode } from './prompt-tree.js'
 import type { Call } from './screen.js'
 import type { Asking } from './text-match.js'
-import { hasAt } from './token-hash.js'
+import { isPrefix } from './token-tree.js'
 
 /** Reason of the break between `before` and `after`, whose prompt is `node`. */
 export function* findBreakReason(before: Call, after: Call, node: PromptNode): Asking<BreakReason> {
-  const promptKept = hasAt(node.ids, before.prompt, 0)
+  const promptKept = isPrefix(before.prompt, node.path)
   const answer = answerOf(before.record)
-  const messages = messagesOf(after.record)
-  if (!answer || messages.length === 0) return promptKept ? 'unknown' : 'generation_prompt'
-  const replay = messages[messagesOf(before.record).length]
+  if (!answer || after.messages.count === 0) return promptKept ? 'unknown' : 'generation_prompt'
+  const [replay] = after.messages.from(before.messages.count)
   if (replay?.['role'] !== 'assistant') return 'history_rewritten'
   const recorded = viewOf(answer)
   const difference = compareAnswers(recorded, viewOf(replay))
   if (difference !== null) return difference
   const text = yield before.sampled
   const said =
-    text === null ? null : yield windowOf(node.ids, promptKept ? before.prompt.length : commonStem(before, node), text)
+    text === null ? null : yield windowOf(node.path, promptKept ? before.prompt.length : commonStem(before, node), text)
   if (text === null || said === null) return promptKept ? 'unknown' : 'generation_prompt'
   if (recorded.reasoning.trim() !== '' && !said.includes(recorded.reasoning.trim())) return 'thinking_stripped'
   if (!promptKept) return 'generation_prompt'
@@ -30,7 +29,7 @@ export function* findBreakReason(before: Call, after: Call, node: PromptNode): A
 }
 
 const commonStem = (before: Call, node: PromptNode): number =>
-  Math.max(0, Math.min(node.ids.length, before.prompt.length - before.record.generationPromptLength))
+  Math.max(0, Math.min(node.path.length, before.prompt.length - before.record.generationPromptLength))
 
 /** The gravest difference between a recorded answer and its replay; null = none. */
 export function compareAnswers(recorded: AnswerView, replay: AnswerView): BreakReason | null {

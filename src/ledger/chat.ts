@@ -1,6 +1,6 @@
-// Reading the Chat form that records carry: messages of a request, the message of an answer, its reasoning and calls.
+// Reading the Chat form that records carry: the message of an answer, its reasoning and calls.
 
-import type { CompletionRecord } from '../domain/completion.js'
+import type { LoggedRecord } from '../domain/completion.js'
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 
 export interface AnswerView {
@@ -12,16 +12,8 @@ export interface AnswerView {
 const objects = (value: unknown): readonly JsonObject[] =>
   Array.isArray(value) ? value.filter((item): item is JsonObject => isObject(item)) : []
 
-export const messagesOf = (record: CompletionRecord): readonly JsonObject[] => objects(record.request['messages'])
-
-export function toolsOf(record: CompletionRecord): readonly JsonObject[] | null {
-  const tools = objects(record.request['tools'])
-  return tools.length > 0 ? tools : null
-}
-
 /** The assistant message of a recorded answer, from `choices[0].message`, `message`, or the answer itself; null = none. */
-export function answerOf(record: CompletionRecord): JsonObject | null {
-  const { response } = record
+export function answerOf({ response }: Pick<LoggedRecord, 'response'>): JsonObject | null {
   const choice = objects(response['choices'])[0]
   for (const candidate of [choice?.['message'], response['message'], response])
     if (isObject(candidate) && candidate['role'] === 'assistant') return candidate as JsonObject // decoded JSON

@@ -10,12 +10,14 @@ export interface ObjectChange {
 
 /** Keys whose value is undefined count as absent. */
 export function changeOf(earlier: JsonObject, object: JsonObject): ObjectChange {
-  const set: Record<string, Json> = {}
-  for (const [key, value] of Object.entries(object))
-    if (value !== undefined && !isSame(earlier[key], value)) set[key] = value
-  const gone = Object.keys(earlier).filter(key => earlier[key] !== undefined && object[key] === undefined)
-  return gone.length > 0 ? { set, gone } : { set }
+  const set = Object.entries(object).filter(([key, value]) => value !== undefined && !isSame(own(earlier, key), value))
+  const gone = Object.keys(earlier).filter(key => earlier[key] !== undefined && own(object, key) === undefined)
+  return { set: Object.fromEntries(set), ...(gone.length > 0 && { gone }) }
 }
+
+/** Not what every object inherits under that name, `constructor` for one. */
+const own = (object: JsonObject, key: string): Json | undefined =>
+  Object.hasOwn(object, key) ? object[key] : undefined
 
 /** The object that `change` tells; unchanged values are those of `earlier`, the very same ones. */
 export function withChange(earlier: JsonObject, { set, gone }: ObjectChange): JsonObject {
@@ -34,5 +36,8 @@ export function isSame(a: Json | undefined, b: Json | undefined): boolean {
   // Neither is an array; TypeScript does not narrow a readonly array out of the union.
   const [one, other] = [a as JsonObject, b as JsonObject]
   const keys = Object.keys(one)
-  return keys.length === Object.keys(other).length && keys.every(key => isSame(one[key], other[key]))
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every(key => Object.hasOwn(other, key) && isSame(one[key], other[key]))
+  )
 }

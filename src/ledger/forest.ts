@@ -5,6 +5,7 @@
 import type { Match } from './joins.js'
 import type { Call } from './screen.js'
 import { differingIds } from './token-hash.js'
+import { idsOf } from './token-tree.js'
 
 export type Links = ReadonlyMap<Call, Match>
 
@@ -56,10 +57,7 @@ export function figuresOf(calls: readonly Call[], links: Links): ForestFigures {
     const before = link ? (length.get(link.parent) ?? 0) + call.prompt.length - link.end : call.prompt.length
     length.set(call, before + call.sampled.length)
     if (link && link.join !== 'exact')
-      contextIdsDiffering += differingIds(
-        link.parent.sampled,
-        call.prompt.subarray(link.parent.prompt.length, link.end),
-      )
+      contextIdsDiffering += differingIds(link.parent.sampled, idsOf(call.prompt, link.parent.prompt.length, link.end))
   }
   const leaves = calls.filter(call => !parents.has(call))
   return {

@@ -7,7 +7,7 @@ import { RolloutError } from '../domain/errors.js'
 import type { CompletionId } from '../domain/ids.js'
 import { isObject } from '../domain/json.js'
 import type { ObjectChange } from './difference.js'
-import type { MessageReference } from './message-tree.js'
+import type { ItemReference } from './list-tree.js'
 
 /** Of this form of entries; a store keeps it with them. */
 export const LOG_ENTRY_VERSION = 1
@@ -23,6 +23,12 @@ export interface EntryTokens {
   readonly sampled: number | null
 }
 
+/** The known list `after` and the items that follow it. */
+export interface EntryList {
+  readonly after: number
+  readonly rest: readonly ItemReference[]
+}
+
 export interface CallEntry {
   readonly kind: 'call'
   /** Calls of the session before this one: an entry that is missing is found out. */
@@ -35,14 +41,15 @@ export interface CallEntry {
   /** Sampled ids without a prompt; null where `tokens` says them or there are none. */
   readonly sampledIds: Int32Array | null
   readonly logprobs: Float32Array | null
-  /** The request without messages, beside that of the call before. */
+  /** The request without the lists, beside that of the call before. */
   readonly request: ObjectChange
-  /** The known list `after` and what follows; null where the request has no list of messages. */
-  readonly messages: { readonly after: number; readonly rest: readonly MessageReference[] } | null
+  /** null where the request has no such list of objects. */
+  readonly messages: EntryList | null
+  readonly tools: EntryList | null
   /** The response without the message of its first choice, beside that of the call before. */
   readonly response: ObjectChange
   /** That message; null where there is none. */
-  readonly answer: MessageReference | null
+  readonly answer: ItemReference | null
   /** What the harness's body does not share with the one in `originalLike`. */
   readonly originalRequest: string
   readonly originalLike: OriginalLike | null
@@ -64,6 +71,9 @@ export type LogEntry = CallEntry | FailedEntry | DeliveredEntry
 type Check = (value: unknown) => boolean
 const isCount: Check = value => Number.isSafeInteger(value) && (value as number) >= 0
 const isChange: Check = value => isObject(value) && isObject(value['set'])
+const isList: Check = value =>
+  value === null ||
+  (isObject(value) && isCount(value['after']) && Array.isArray(value['rest']) && value['rest'].every(isReference))
 const isReference: Check = value => isCount(value) || isObject(value)
 
 const CALL_CHECKS: Readonly<Record<Exclude<keyof CallEntry, 'kind'>, Check>> = {
@@ -79,9 +89,8 @@ const CALL_CHECKS: Readonly<Record<Exclude<keyof CallEntry, 'kind'>, Check>> = {
   sampledIds: value => value === null || value instanceof Int32Array,
   logprobs: value => value === null || value instanceof Float32Array,
   request: isChange,
-  messages: value =>
-    value === null ||
-    (isObject(value) && isCount(value['after']) && Array.isArray(value['rest']) && value['rest'].every(isReference)),
+  messages: isList,
+  tools: isList,
   response: isChange,
   answer: value => value === null || isReference(value),
   originalRequest: value => typeof value === 'string',

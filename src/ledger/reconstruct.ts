@@ -1,11 +1,11 @@
 // The token ledger: which captured calls belong together, what is trained and what is set aside, and why. Pure; what needs
 // text is asked for (text-match.ts). The result does not depend on the order of the calls. Linear in the tokens received.
 
-import type { CompletionRecord, SessionLedger } from '../domain/completion.js'
+import type { SessionLedger } from '../domain/completion.js'
 import type { BreakReason, JoinClass, JoinSetting, LedgerCounts, SetAsideReason } from '../domain/trajectory.js'
 import { findBreakReason } from './break-reason.js'
 import { type ForestFigures, figuresOf, type Links } from './forest.js'
-import { classify, eligibleFor, findByPrompt, findLenient, findParent, type Match, nearestBefore } from './joins.js'
+import { classify, eligibleFor, findByPrompt, findLenient, findParents, type Match, nearestBefore } from './joins.js'
 import { buildPromptTree, type PromptNode, type PromptTree } from './prompt-tree.js'
 import { referenceFigures } from './reference-rule.js'
 import { findAbandoned, type Sighting } from './retries.js'
@@ -65,7 +65,7 @@ export function* reconstruct(ledger: SessionLedger, settings: LedgerSettings): A
     calls,
     setAside: [
       ...screened.setAside,
-      ...[...gone].map(([call, reason]) => ({ record: call.record, reason, tokens: call.sampled.length })),
+      ...[...gone].map(([call, reason]) => ({ seen: call, reason, tokens: call.sampled.length })),
     ],
     links: chosen,
     classes: new Map(joined.flatMap(({ call, joinClass }) => (joinClass ? [[call, joinClass] as const] : []))),
@@ -80,29 +80,22 @@ export function* reconstruct(ledger: SessionLedger, settings: LedgerSettings): A
       lenient: figures('lenient'),
       prompt_prefix: figures('prompt_prefix'),
     },
-    reference: referenceFigures(
-      ledger.calls.map(call => call.record),
-      tree,
-      settings.endOfTurnTokenId,
-      screened.sampledTokens,
-    ),
+    reference: referenceFigures(screened.seen, tree, settings.endOfTurnTokenId, screened.sampledTokens),
   }
 }
 
 /** The parent of every distinct prompt among all usable calls, once for main work and once for side calls. */
 function* sight(tree: PromptTree, { observed }: Screened): AskingMany<Sighting[]> {
-  const none: ReadonlySet<Call> = new Set()
-  const seen = new Map<number, { record: CompletionRecord; node: PromptNode; side: boolean }>()
-  for (const record of observed) {
-    if (record.promptIds === null) continue
-    const node = tree.nodeOf(record.promptIds)
-    const side = record.sideRule !== null
+  const parents = yield* findParents(tree)
+  const sightings = new Map<number, Sighting>()
+  for (const seen of observed) {
+    const node = tree.nodeOf(seen.prompt)
+    const side = seen.record.sideRule !== null
     const key = sightingKey(node, side)
-    if (!seen.has(key)) seen.set(key, { record, node, side })
+    const match = parents.get(node)?.[side ? 'all' : 'work'] ?? null
+    if (!sightings.has(key)) sightings.set(key, { seen, node, side, match })
   }
-  const distinct = [...seen.values()]
-  const matches = yield* sideBySide(distinct.map(({ node, side }) => findParent(node, eligibleFor(side, none))))
-  return distinct.map((one, i) => ({ ...one, match: matches[i] ?? null }))
+  return [...sightings.values()]
 }
 
 const sightingKey = (node: PromptNode, side: boolean): number => node.number * 2 + Number(side)

@@ -2,17 +2,18 @@
 // is the delivered one, the others are abandoned. If no prompt decides, undelivered answers go, then those that a marked
 // retry replaced; what is left are samples taken on purpose.
 
-import type { CompletionRecord } from '../domain/completion.js'
 import type { SetAsideReason } from '../domain/trajectory.js'
-import { answerOf, isLikeAnswer, messagesOf, viewOf } from './chat.js'
+import { answerOf, isLikeAnswer, viewOf } from './chat.js'
 import { type Eligible, eligibleFor, type Match, nearestBefore } from './joins.js'
 import type { PromptNode, PromptTree } from './prompt-tree.js'
 import type { Call } from './screen.js'
-import { commonPrefix, hasAt } from './token-hash.js'
+import { hasAt } from './token-hash.js'
+import { commonLength, idsOf } from './token-tree.js'
+import type { Seen } from './view.js'
 
 /** A prompt that was seen, and the parent found for it among all calls. */
 export interface Sighting {
-  readonly record: CompletionRecord
+  readonly seen: Seen
   readonly node: PromptNode
   readonly side: boolean
   readonly match: Match | null
@@ -57,17 +58,18 @@ function showRemains(sighting: Sighting, node: PromptNode, eligible: Eligible, s
 }
 
 /** How much of `call`'s answer stands in its place in the sighted prompt: messages first, else a tail of its ids. */
-function remainsShown(call: Call, { record, node }: Sighting): number {
+function remainsShown(call: Call, { seen, node }: Sighting): number {
   const answer = answerOf(call.record)
-  const replay = messagesOf(record)[messagesOf(call.record).length]
+  const [replay] = seen.messages.from(call.messages.count)
   if (answer && replay?.['role'] === 'assistant')
     return isLikeAnswer(viewOf(answer), viewOf(replay)) ? call.sampled.length : 0
-  const at = commonPrefix(call.prompt, node.ids)
   const { sampled } = call
+  const at = commonLength(call.prompt, node.path)
+  const place = idsOf(node.path, at, at + sampled.length)
   for (let from = 0; from < sampled.length; from++) {
     const rest = sampled.subarray(from)
     if (rest.length === 1 && rest[0] === call.record.endTokenId) return 0
-    if (rest[0] === node.ids[at] && hasAt(node.ids, rest, at)) return rest.length
+    if (rest[0] === place[0] && hasAt(place, rest, 0)) return rest.length
   }
   return 0
 }

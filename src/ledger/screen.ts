@@ -2,17 +2,17 @@
 // Aborted, id-less, unusable and empty calls leave here; undelivered ones only after the retries are settled (retries.ts),
 // since a later prompt may prove that they arrived.
 
-import type { CompletionRecord, Delivered, LedgerCall, SessionLedger } from '../domain/completion.js'
+import type { LoggedRecord, SessionLedger } from '../domain/completion.js'
 import { UNKNOWN_LOGPROB } from '../domain/completion.js'
 import { RolloutError } from '../domain/errors.js'
 import type { SetAsideReason } from '../domain/trajectory.js'
 import { hashOf } from './token-hash.js'
+import type { TokenPath } from './token-tree.js'
+import { type Seen, viewLedger } from './view.js'
 
 /** A call with ids and logprobs: it may be joined and trained. */
-export interface Call {
-  readonly record: CompletionRecord
-  readonly delivered: Delivered
-  readonly prompt: Int32Array
+export interface Call extends Seen {
+  readonly prompt: TokenPath
   /** Never empty. */
   readonly sampled: Int32Array
   /** Same length as `sampled`, all finite. */
@@ -23,7 +23,7 @@ export interface Call {
 }
 
 export interface SetAside {
-  readonly record: CompletionRecord
+  readonly seen: Seen
   readonly reason: SetAsideReason
   /** Sampled tokens. */
   readonly tokens: number
@@ -33,10 +33,16 @@ export interface Screened {
   /** In rank order. */
   readonly calls: readonly Call[]
   readonly setAside: readonly SetAside[]
-  /** Every record that has prompt ids, whatever became of it: prompts are evidence of what was delivered. */
-  readonly observed: readonly CompletionRecord[]
+  /** Every call, in the ledger's order. */
+  readonly seen: readonly Seen[]
+  /** Those that have prompt ids, whatever became of them: prompts are evidence of what was delivered. */
+  readonly observed: readonly Observed[]
   /** Tokens sampled in the session, those of failed calls included. */
   readonly sampledTokens: number
+}
+
+export interface Observed extends Seen {
+  readonly prompt: TokenPath
 }
 
 /**
@@ -45,62 +51,56 @@ export interface Screened {
  */
 export function screen(ledger: SessionLedger): Screened {
   const setAside: SetAside[] = []
-  const usable: { call: LedgerCall; prompt: Int32Array; sampled: Int32Array; logprobs: Float32Array }[] = []
+  const usable: (Omit<Call, 'rank'> & { readonly hash: number })[] = []
+  const all = viewLedger(ledger)
   let sampledTokens = ledger.failed.reduce((sum, failed) => sum + failed.abortedTokens, 0)
-  for (const call of ledger.calls) {
-    const { record } = call
+  for (const seen of all) {
+    const { record, prompt } = seen
     if (record.sessionId !== ledger.sessionId)
       throw new RolloutError('INTERNAL_BUG', `call ${record.completionId} is of another session`, {
         details: { wanted: ledger.sessionId, got: record.sessionId },
       })
     const tokens = tokensOf(record)
     sampledTokens += tokens
-    const reason = unusable(record)
-    if (reason !== null) setAside.push({ record, reason, tokens })
-    else if (record.promptIds && record.sampledIds && record.logprobs && tokens > 0)
-      usable.push({ call, prompt: record.promptIds, sampled: record.sampledIds, logprobs: record.logprobs })
+    const reason = unusable(record, prompt !== null)
+    const { sampledIds: sampled, logprobs } = record
+    if (reason !== null) setAside.push({ seen, reason, tokens })
+    else if (prompt && sampled && logprobs && tokens > 0)
+      usable.push({ ...seen, prompt, sampled, logprobs, side: record.sideRule !== null, hash: hashOf(sampled) })
   }
-  const order = new Map(usable.map(({ call, sampled }) => [call, { sampled: hashOf(sampled) }]))
   usable.sort(
     (left, right) =>
-      left.call.record.startedAtMs - right.call.record.startedAtMs ||
+      left.record.startedAtMs - right.record.startedAtMs ||
       left.prompt.length - right.prompt.length ||
-      (order.get(left.call)?.sampled ?? 0) - (order.get(right.call)?.sampled ?? 0) ||
-      compareText(left.call.record.completionId, right.call.record.completionId),
+      left.hash - right.hash ||
+      compareText(left.record.completionId, right.record.completionId),
   )
   return {
-    calls: usable.map(({ call, prompt, sampled, logprobs }, rank) => ({
-      record: call.record,
-      delivered: call.delivered,
-      prompt,
-      sampled,
-      logprobs,
-      side: call.record.sideRule !== null,
-      rank,
-    })),
+    calls: usable.map(({ hash: _, ...call }, rank) => ({ ...call, rank })),
     setAside,
-    observed: ledger.calls.map(call => call.record).filter(record => record.promptIds !== null),
+    seen: all,
+    observed: all.flatMap(seen => (seen.prompt ? [{ ...seen, prompt: seen.prompt }] : [])),
     sampledTokens,
   }
 }
 
 /** Tokens a call sampled: its ids where they are known, else what usage says. */
-export const tokensOf = (record: CompletionRecord): number => record.sampledIds?.length ?? record.completionTokens
+export const tokensOf = (record: LoggedRecord): number => record.sampledIds?.length ?? record.completionTokens
 
 /** Why a record cannot be joined or trained; null = it can (or it is empty). */
-export function unusable(record: CompletionRecord): SetAsideReason | null {
+export function unusable(record: LoggedRecord, hasPrompt: boolean): SetAsideReason | null {
   if (isUnfinished(record)) return 'aborted'
-  if (record.promptIds === null || record.sampledIds === null) return 'no_token_ids'
+  if (!hasPrompt || record.sampledIds === null) return 'no_token_ids'
   if (record.sampledIds.length === 0) return null
   if (record.notTrainable !== null || !validLogprobs(record)) return 'filtered'
   return null
 }
 
 /** The answer broke off: the client left or the engine failed. */
-export const isUnfinished = ({ finish }: CompletionRecord): boolean => finish === 'abort' || finish === 'error'
+export const isUnfinished = ({ finish }: LoggedRecord): boolean => finish === 'abort' || finish === 'error'
 
 /** One finite, known logprob for each sampled id. */
-export function validLogprobs({ logprobs, sampledIds }: CompletionRecord): boolean {
+export function validLogprobs({ logprobs, sampledIds }: LoggedRecord): boolean {
   if (logprobs === null || logprobs.length !== sampledIds?.length) return false
   for (const value of logprobs) if (!Number.isFinite(value) || value <= UNKNOWN_LOGPROB) return false
   return true

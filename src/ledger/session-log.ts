@@ -8,17 +8,18 @@ import type {
   FailedCall,
   LoggedCall,
   LoggedRecord,
-  SharedHistory,
+  SessionLedger,
   TokenPlace,
 } from '../domain/completion.js'
 import { RolloutError } from '../domain/errors.js'
 import type { CompletionId, SessionId } from '../domain/ids.js'
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
 import { changeOf, withChange } from './difference.js'
-import type { CallEntry, DeliveredEntry, EntryTokens, FailedEntry, LogEntry } from './log-entry.js'
-import { type MessageReference, type MessageTree, messagesOfList, messageTree } from './message-tree.js'
+import { type ItemReference, type ListTree, listTree } from './list-tree.js'
+import type { CallEntry, DeliveredEntry, EntryList, EntryTokens, FailedEntry, LogEntry } from './log-entry.js'
 import { differenceFrom, type WholeBody, wholeOriginal } from './original-request.js'
 import { idsOf, pathOf, prefixOf, ROOT, type TokenTree, tokenTree } from './token-tree.js'
+import { wholeRecord } from './view.js'
 
 export interface SessionLog {
   readonly sessionId: SessionId
@@ -41,7 +42,7 @@ interface OpenLog extends SessionLog {
   readonly failed: FailedCall[]
   sums: SessionLog['sums']
   readonly tokens: TokenTree
-  readonly messages: MessageTree
+  readonly lists: ListTree
   readonly numbers: Map<CompletionId, number>
   readonly delivered: Map<string, Delivered>
   /** What the last call said: the next entry tells what is other. */
@@ -59,7 +60,7 @@ function openLog(sessionId: SessionId): OpenLog {
     failed: [],
     sums: { turns: 0, promptTokens: 0, sampledTokens: 0 },
     tokens: tokenTree(),
-    messages: messageTree(),
+    lists: listTree(),
     numbers: new Map(),
     delivered: new Map(),
     last: { facts: {}, request: {}, response: {} },
@@ -126,43 +127,30 @@ export function restoreLog(sessionId: SessionId, entries: Iterable<LogEntry>): S
   return log
 }
 
-export interface SealedLog {
-  readonly sessionId: SessionId
-  readonly calls: readonly LoggedCall[]
-  readonly failed: readonly FailedCall[]
-  readonly shared: SharedHistory
-}
-
-/** Everything the session captured. The log must not be used any more: its arrays may be transferred. */
-export function sealLog(log: SessionLog): SealedLog {
-  const { sessionId, calls, failed, delivered, tokens, messages } = opened(log)
+/** Everything the session captured, for the build. The log must not be used any more: its arrays may be transferred. */
+export function sealLog(log: SessionLog): SessionLedger {
+  const { sessionId, calls, failed, delivered, tokens, lists } = opened(log)
   return {
     sessionId,
     calls: calls.map(call => ({ ...call, delivered: delivered.get(call.record.completionId) ?? 'unknown' })),
     failed: failed.slice(),
-    shared: { segments: tokens.segments, messages: messages.shared() },
+    shared: { segments: tokens.segments, lists: lists.shared() },
   }
 }
 
 /** Records of the log's calls from number `first` on, as they were captured (bodies aside). Builds each prompt anew: for readers of a few. */
 export function* recordsOf(log: SessionLog, first = 0): Generator<CompletionRecord> {
-  const { calls, tokens, messages } = opened(log)
-  const shared = messages.shared()
-  for (const { record, prompt, request } of calls.slice(first))
-    yield {
-      ...record,
-      promptIds: prompt && idsOf(pathOf(tokens, prompt)),
-      request:
-        request.messages === null
-          ? request.rest
-          : { ...request.rest, messages: messagesOfList(shared, request.messages) },
-    }
+  const { calls, tokens, lists } = opened(log)
+  const shared = { segments: tokens.segments, lists: lists.shared() }
+  for (const call of calls.slice(first)) yield wholeRecord({ shared }, call)
 }
 
 function entryOf(log: OpenLog, record: CompletionRecord): CallEntry {
   const { promptIds, sampledIds, logprobs, request, response, originalRequest, originalLike: _, ...rest } = record
   const { sessionId: __, ...facts } = rest
-  const messages = messagesIn(request)
+  const { messages, tools, ...requestRest } = request
+  const messageList = objectsIn(messages)
+  const toolList = objectsIn(tools)
   const { frame, answer } = splitResponse(response)
   return {
     kind: 'call',
@@ -172,10 +160,15 @@ function entryOf(log: OpenLog, record: CompletionRecord): CallEntry {
     tokens: promptIds && tokensOf(log.tokens, promptIds, sampledIds),
     sampledIds: promptIds === null && sampledIds !== null ? owned(sampledIds) : null,
     logprobs: logprobs && owned(logprobs),
-    request: changeOf(log.last.request, messages ? withoutMessages(request) : request),
-    messages: messages && messagesEntry(log.messages, messages),
+    request: changeOf(log.last.request, {
+      ...requestRest,
+      ...(!messageList && messages !== undefined && { messages }),
+      ...(!toolList && tools !== undefined && { tools }),
+    }),
+    messages: messageList && listEntry(log.lists, messageList),
+    tools: toolList && listEntry(log.lists, toolList),
     response: changeOf(log.last.response, frame),
-    answer: answer && referenceTo(log.messages, answer),
+    answer: answer && referenceTo(log.lists, answer),
     ...differenceFrom(originalRequest, log.bodies),
   }
 }
@@ -201,14 +194,14 @@ function tokensOf(tree: TokenTree, prompt: Int32Array, sampled: Int32Array | nul
 const NO_IDS = new Int32Array(0)
 
 /** Indexes are given in the order in which `applyCall` takes them. */
-function messagesEntry(tree: MessageTree, messages: readonly JsonObject[]): CallEntry['messages'] {
-  const { list, length } = tree.find(messages)
-  return { after: list, rest: messages.slice(length).map(message => referenceTo(tree, message)) }
+function listEntry(tree: ListTree, items: readonly JsonObject[]): EntryList {
+  const { list, length } = tree.find(items)
+  return { after: list, rest: items.slice(length).map(item => referenceTo(tree, item)) }
 }
 
-const referenceTo = (tree: MessageTree, message: JsonObject): MessageReference => {
-  const index = tree.indexOf(message)
-  return index < 0 ? message : index
+const referenceTo = (tree: ListTree, item: JsonObject): ItemReference => {
+  const index = tree.indexOf(item)
+  return index < 0 ? item : index
 }
 
 function applyCall(log: OpenLog, entry: CallEntry): void {
@@ -217,12 +210,9 @@ function applyCall(log: OpenLog, entry: CallEntry): void {
   const facts = withChange(log.last.facts, entry.facts)
   const rest = withChange(log.last.request, entry.request)
   const frame = withChange(log.last.response, entry.response)
-  let list: number | null = null
-  if (entry.messages) {
-    list = entry.messages.after
-    for (const reference of entry.messages.rest) list = log.messages.grow(list, log.messages.take(reference).index)
-  }
-  const answer = entry.answer === null ? null : log.messages.take(entry.answer).content
+  const messages = entry.messages && applyList(log.lists, entry.messages)
+  const tools = entry.tools && applyList(log.lists, entry.tools)
+  const answer = entry.answer === null ? null : log.lists.take(entry.answer).content
   const { prompt, sampledIds } = applyTokens(log.tokens, entry)
   const record: LoggedRecord = {
     ...(facts as unknown as Facts), // what `entryOf` took from a record
@@ -235,13 +225,16 @@ function applyCall(log: OpenLog, entry: CallEntry): void {
   }
   log.last = { facts, request: rest, response: frame }
   log.numbers.set(entry.completionId, log.calls.length)
-  log.calls.push({ record, prompt, request: { rest, messages: list }, delivered: 'unknown' })
+  log.calls.push({ record, prompt, request: { rest, messages, tools }, delivered: 'unknown' })
   log.sums = {
     turns: log.sums.turns + (record.sideRule === null ? 1 : 0),
     promptTokens: log.sums.promptTokens + record.promptTokens,
     sampledTokens: log.sums.sampledTokens + record.completionTokens,
   }
 }
+
+const applyList = (tree: ListTree, { after, rest }: EntryList): number =>
+  rest.reduce<number>((list, reference) => tree.grow(list, tree.take(reference).index), after)
 
 function applyTokens(
   tree: TokenTree,
@@ -259,17 +252,9 @@ function applyTokens(
   return { prompt, sampledIds: idsOf(end, tokens.prompt) }
 }
 
-/** The messages of a request when they are a list of objects. */
-function messagesIn(request: JsonObject): readonly JsonObject[] | null {
-  const { messages } = request
-  if (!Array.isArray(messages) || !messages.every(isObject)) return null
-  return messages as readonly JsonObject[] // decoded JSON, each one an object
-}
-
-function withoutMessages(request: JsonObject): JsonObject {
-  const { messages: _, ...rest } = request
-  return rest
-}
+/** `value` when it is a list of objects. */
+const objectsIn = (value: Json | undefined): readonly JsonObject[] | null =>
+  Array.isArray(value) && value.every(isObject) ? (value as readonly JsonObject[]) : null // decoded JSON, each one an object
 
 /** A response and the message of its only choice apart. */
 function splitResponse(response: JsonObject): { frame: JsonObject; answer: JsonObject | null } {

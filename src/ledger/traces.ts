@@ -3,10 +3,11 @@
 
 import type { JsonObject } from '../domain/json.js'
 import type { BreakReason, SetAsideReason, Trace, TraceCall } from '../domain/trajectory.js'
-import { answerOf, isLikeAnswer, messagesOf, toolsOf, viewOf } from './chat.js'
+import { answerOf, isLikeAnswer, viewOf } from './chat.js'
 import type { Links, Path } from './forest.js'
 import { findInvalidToolCall } from './invalid-tool-call.js'
 import type { Call } from './screen.js'
+import { idsOf } from './token-tree.js'
 
 export interface TraceInput {
   readonly path: Path
@@ -44,7 +45,7 @@ export function buildTrace({ path, links, breaks, untrained, maxTokens }: TraceI
   let last = first
   for (const call of path.calls) {
     const link = links.get(call)
-    const between = call === first || !link ? null : call.prompt.subarray(link.end)
+    const between = call === first || !link ? null : idsOf(call.prompt, link.end)
     const start = at + (between?.length ?? 0)
     const trained = path.own.has(call) && !untrained.has(call)
     const fits = Math.max(0, Math.min(call.sampled.length, limit - start))
@@ -83,13 +84,13 @@ export function buildTrace({ path, links, breaks, untrained, maxTokens }: TraceI
   const finishReason = clipped ? 'length' : last.record.finish
   const invalid = findInvalidToolCall(finishReason, messages)
   const trace: Trace = {
-    promptIds: first.prompt,
+    promptIds: idsOf(first.prompt),
     responseIds: clipped ? responseIds.slice(0, used) : responseIds,
     lossMask: clipped ? lossMask.slice(0, used) : lossMask,
     responseLogprobs: clipped ? responseLogprobs.slice(0, used) : responseLogprobs,
-    promptMessages: messagesOf(first.record),
+    promptMessages: first.messages.from(0),
     responseMessages: messages,
-    tools: toolsOf(first.record),
+    tools: first.tools,
     finishReason,
     reward: null,
     agent: leaf.side ? 'side' : leaf.record.agentId === null ? 'main' : 'sub',
@@ -140,16 +141,16 @@ const callFacts = ({ record }: Call): CallFacts => ({
 
 /** Messages of `call`'s request that follow the answer of `parent`: after the assistant message that replays it. */
 export function messagesBetween(parent: Call, call: Call): readonly JsonObject[] {
-  const messages = messagesOf(call.record)
-  const expected = messagesOf(parent.record).length
-  if (messages[expected]?.['role'] === 'assistant') return messages.slice(expected + 1)
+  const beyond = call.messages.from(parent.messages.count)
+  if (beyond[0]?.['role'] === 'assistant') return beyond.slice(1)
   const answer = answerOf(parent.record)
   if (answer) {
     const view = viewOf(answer)
+    const messages = call.messages.from(0)
     const at = messages.findLastIndex(message => message['role'] === 'assistant' && isLikeAnswer(view, viewOf(message)))
     if (at >= 0) return messages.slice(at + 1)
   }
-  return messages.slice(expected)
+  return beyond
 }
 
 /** Policy versions of the calls; differing ones are flagged, never hidden. */

@@ -54,13 +54,14 @@ export function perCallTrajectory(
 ): Trajectory {
   const untrained = new Map<Call, SetAsideReason>()
   const calls = [...made.calls]
-  for (const { record, reason } of made.setAside) {
-    const { promptIds, sampledIds } = record
-    if (promptIds === null || sampledIds === null || sampledIds.length === 0 || isUnfinished(record)) continue
+  for (const { seen, reason } of made.setAside) {
+    const { record, prompt } = seen
+    const { sampledIds } = record
+    if (prompt === null || sampledIds === null || sampledIds.length === 0 || isUnfinished(record)) continue
     const call: Call = {
-      record,
+      ...seen,
       delivered: 'unknown',
-      prompt: promptIds,
+      prompt,
       sampled: sampledIds,
       logprobs: new Float32Array(sampledIds.length),
       side: record.sideRule !== null,
@@ -129,8 +130,8 @@ function countsOf(
   for (const failed of ledger.failed) addTo(setAside, 'aborted', failed.abortedTokens)
   addTo(setAside, 'over_length', overLength)
   const notTrainable: Partial<Record<string, number>> = {}
-  for (const { record, reason, tokens } of made.setAside)
-    if (reason === 'filtered') addTo(notTrainable, record.notTrainable ?? 'logprob_unknown', tokens)
+  for (const { seen, reason, tokens } of made.setAside)
+    if (reason === 'filtered') addTo(notTrainable, seen.record.notTrainable ?? 'logprob_unknown', tokens)
   const counts: LedgerCounts = {
     calls: ledger.calls.length,
     failedCalls: ledger.failed.length,

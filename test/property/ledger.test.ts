@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { perRequest } from '../../src/builders/per-request.js'
 import { prefixMerging } from '../../src/builders/prefix-merging.js'
-import type { CompletionRecord, LedgerCall, SessionLedger } from '../../src/domain/completion.js'
+import type { CapturedCall, CompletionRecord, SessionLedger } from '../../src/domain/completion.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { Trace, Trajectory } from '../../src/domain/trajectory.js'
 import { unaccountedTokens } from '../../src/ledger/counts.js'
@@ -33,7 +33,7 @@ const session = fc.record({
   turns: fc.integer({ min: 0, max: 14 }),
   trouble: fc.constantFrom(0, 0.2, 0.5, 0.9),
 })
-const callsOf = (input: { seed: number; turns: number; trouble: number }): LedgerCall[] =>
+const callsOf = (input: { seed: number; turns: number; trouble: number }): CapturedCall[] =>
   generateCalls(input.seed, input)
 
 const settings = fc.record({
@@ -46,7 +46,7 @@ const settings = fc.record({
 const check = (property: fc.IAsyncProperty<unknown>, share = 1): Promise<void> =>
   fc.assert(property, { seed, numRuns: Math.max(1, Math.round(runs * share)) })
 
-const recordsById = (calls: readonly LedgerCall[]): Map<string, CompletionRecord> =>
+const recordsById = (calls: readonly CapturedCall[]): Map<string, CompletionRecord> =>
   new Map(calls.map(({ record }) => [record.completionId, record]))
 
 const ones = (trace: Trace): number => trace.lossMask.reduce((sum, one) => sum + one, 0)
@@ -58,7 +58,7 @@ const picture = (trajectory: Trajectory): string =>
     trajectory.ledger,
   ])
 
-function assertSound(calls: readonly LedgerCall[], made: Trajectory): void {
+function assertSound(calls: readonly CapturedCall[], made: Trajectory): void {
   const records = recordsById(calls)
   const trained = new Map<string, number>()
   let maskedIn = 0
@@ -73,7 +73,7 @@ function assertSound(calls: readonly LedgerCall[], made: Trajectory): void {
       if (span.some((id, i) => id !== record.sampledIds?.[i])) throw new Error('a span is not what was sampled')
       if (!call.trained) continue
       trained.set(call.completionId, (trained.get(call.completionId) ?? 0) + 1)
-      if (unusable(record) !== null) throw new Error('an unusable call is trained')
+      if (unusable(record, record.promptIds !== null) !== null) throw new Error('an unusable call is trained')
       for (let i = call.start; i < call.end; i++) {
         covered[i] = 1
         if (trace.lossMask[i] !== 1) throw new Error('a trained token has mask 0')
@@ -114,7 +114,7 @@ t.test('2: without a limit every usable call is trained in exactly one trace or 
       )
       const aborted = calls.filter(({ record, delivered }) => delivered === 'no' && record.finish !== 'abort')
       for (const { record } of calls) {
-        const usable = unusable(record) === null && (record.sampledIds?.length ?? 0) > 0
+        const usable = unusable(record, record.promptIds !== null) === null && (record.sampledIds?.length ?? 0) > 0
         const may = aborted.some(call => call.record === record)
         if (usable && !may && !trained.includes(record.completionId)) throw new Error(`${record.completionId} is lost`)
       }

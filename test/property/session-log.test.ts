@@ -4,7 +4,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
-import type { CompletionRecord, LedgerCall } from '../../src/domain/completion.js'
+import type { CapturedCall, CompletionRecord } from '../../src/domain/completion.js'
 import { type LogEntry, parseLogEntry } from '../../src/ledger/log-entry.js'
 import { wholeOriginal } from '../../src/ledger/original-request.js'
 import {
@@ -37,7 +37,7 @@ const session = fc.record({
 type Session = { readonly seed: number; readonly turns: number; readonly trouble: number; readonly order: number }
 
 /** Calls in some order of arrival. */
-function arriving(input: Session): LedgerCall[] {
+function arriving(input: Session): CapturedCall[] {
   const calls = withText(generateCalls(input.seed, input), input.seed)
   const random = seeded(input.order)
   return random.chance(0.5) ? calls : shuffled(calls, () => random.next())
@@ -46,7 +46,7 @@ function arriving(input: Session): LedgerCall[] {
 const failure = (sequence: number) => failedCall({ sessionId: SESSION, sequence })
 
 /** Inserts a call, what became of it, and now and then a failure. */
-function insert(log: SessionLog, { record, delivered }: LedgerCall, place: number): LogEntry[] {
+function insert(log: SessionLog, { record, delivered }: CapturedCall, place: number): LogEntry[] {
   const entries: (LogEntry | null)[] = [insertCall(log, record)]
   if (delivered !== 'unknown') entries.push(insertDelivered(log, record.completionId, delivered))
   if (place % 3 === 2) entries.push(insertFailed(log, failure(place)))

@@ -2,7 +2,7 @@
 // fixtures' own words: streams, masks, counts.
 
 import { readdirSync, readFileSync } from 'node:fs'
-import type { CompletionRecord, Delivered, LedgerCall, SessionLedger } from '../../src/domain/completion.js'
+import type { CapturedCall, CompletionRecord, Delivered, SessionLedger } from '../../src/domain/completion.js'
 import type { FinishReason } from '../../src/domain/conversation.js'
 import type { CompletionId, SessionId } from '../../src/domain/ids.js'
 import type { JsonObject } from '../../src/domain/json.js'
@@ -95,14 +95,14 @@ export function recordOf({
   })
 }
 
-export const ledgerOf = (calls: readonly LedgerCall[], failed: SessionLedger['failed'] = []): SessionLedger => ({
+export const ledgerOf = (calls: readonly CapturedCall[], failed: SessionLedger['failed'] = []): SessionLedger => ({
   sessionId: SESSION,
   calls,
   failed,
 })
 
 /** `startedAt`: recorded start time of each call, by its place in the case. */
-export function callsOf(token: TokenCase, startedAt: (place: number) => number): LedgerCall[] {
+export function callsOf(token: TokenCase, startedAt: (place: number) => number): CapturedCall[] {
   const prompts = new Map<string, readonly number[] | null>()
   for (const { id, p } of token.calls) {
     if (p === null || Array.isArray(p)) prompts.set(id, p as readonly number[] | null)

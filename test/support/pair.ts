@@ -20,11 +20,12 @@ import type { Probe } from '../../actors/system/probe.js'
 import type { ActorRef } from '../../actors/system/ref.js'
 import { captureSender } from '../../actors/threads/port-link.js'
 import type { LimitsPlan, Plan, UpstreamPlan } from '../../src/config/plan.js'
-import type { SessionLedger } from '../../src/domain/completion.js'
+import type { CapturedCall, FailedCall } from '../../src/domain/completion.js'
 import type { SessionId } from '../../src/domain/ids.js'
 import { type InferenceRecord, NO_PAUSE } from '../../src/domain/inference.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { TaskLimits } from '../../src/domain/task.js'
+import { wholeRecord } from '../../src/ledger/view.js'
 import { createRealTimeSystem, type RecordingLogger } from './test-system.js'
 
 const limits: LimitsPlan = {
@@ -95,6 +96,12 @@ export interface PairSession {
   readonly probe: Probe<SessionMessage>
 }
 
+export interface PairLedger {
+  readonly sessionId: SessionId
+  readonly calls: readonly CapturedCall[]
+  readonly failed: readonly FailedCall[]
+}
+
 export interface Pair {
   readonly url: string
   readonly proxy: ActorRef<ProxyMessage>
@@ -107,8 +114,8 @@ export interface Pair {
   put(session: PairSession, changes: Partial<ProxySession>): Promise<void>
   /** Ends the session's calls. */
   closeSession(session: PairSession): Promise<{ readonly calls: number; readonly aborted: number }>
-  /** Ends the session's calls and takes its ledger. */
-  ledger(session: PairSession): Promise<SessionLedger>
+  /** Ends the session's calls and takes its ledger, with whole records. */
+  ledger(session: PairSession): Promise<PairLedger>
   inflight(): Promise<{ readonly inflight: number; readonly unacknowledged: number }>
   /** Through the inference actor, as main does it; owner `trainer`, mode `wait`, a lease and a time-out of a minute. */
   pause(changes?: Partial<Question<'pause-requested'>>): Promise<InferenceReply>
@@ -207,7 +214,9 @@ export async function startPair(
         ASK_MS,
       )
       if (reply.type !== 'ledger-sealed') throw new Error('no ledger')
-      return reply.ledger
+      const { sessionId, calls, failed } = reply.ledger
+      const whole = calls.map(call => ({ record: wholeRecord(reply.ledger, call), delivered: call.delivered }))
+      return { sessionId, calls: whole, failed }
     },
     inflight: () => system.ask(proxy, { type: 'proxy-described' }, ASK_MS),
     pause: (changes = {}) =>

@@ -1,7 +1,7 @@
 // Random captured sessions for property tests: a small world of agents that replay their history well or badly, retry,
 // branch, compact, ask side questions, lose ids and leave in the middle. Everything is decided by the seed.
 
-import type { Delivered, LedgerCall } from '../../src/domain/completion.js'
+import type { CapturedCall, Delivered } from '../../src/domain/completion.js'
 import { recordOf } from './ledger-fixtures.js'
 
 export const END = 99
@@ -54,10 +54,10 @@ interface Agent {
 }
 
 /** A session's calls, in order of start. */
-export function generateCalls(seed: number, { trouble, turns }: WorldOptions): LedgerCall[] {
+export function generateCalls(seed: number, { trouble, turns }: WorldOptions): CapturedCall[] {
   const random = seeded(seed)
   const generation = random.chance(0.5) ? [3, 4] : random.chance(0.5) ? [3, 4, 70] : []
-  const calls: LedgerCall[] = []
+  const calls: CapturedCall[] = []
   const agents: Agent[] = [{ id: null, history: [1, 2, ...some(random, 1, 3, 200)] }]
   let clock = 1000
   const call = (

@@ -1,13 +1,13 @@
 // Generated sessions with text: requests whose messages say what the prompt ids say, bodies, answers. For what keeps text by content.
 
-import type { LedgerCall } from '../../src/domain/completion.js'
+import type { CapturedCall } from '../../src/domain/completion.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import { seeded, worldText } from './session-generator.js'
 
 const PER_MESSAGE = 4
 
 /** The calls with messages cut from their prompts, a body that repeats them, and an answer. Some lists are odd on purpose. */
-export function withText(calls: readonly LedgerCall[], seed: number): LedgerCall[] {
+export function withText(calls: readonly CapturedCall[], seed: number): CapturedCall[] {
   const random = seeded(seed)
   const tools = ['one', 'other'].map(name => [{ type: 'function', function: { name, parameters: { type: 'object' } } }])
   return calls.map(({ record, delivered }, place) => {

@@ -1,7 +1,7 @@
 // Built trajectories and results for tests: small ones, with what a test cares about replaced.
 
 import { prefixMerging } from '../../src/builders/prefix-merging.js'
-import type { LedgerCall } from '../../src/domain/completion.js'
+import type { CapturedCall } from '../../src/domain/completion.js'
 import type { SessionId, TaskId } from '../../src/domain/ids.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { AgentResult, EvaluationResult, SessionResult } from '../../src/domain/session.js'
@@ -9,8 +9,8 @@ import type { Trajectory } from '../../src/domain/trajectory.js'
 import { decoderOf, ledgerOf, recordOf, SESSION } from './ledger-fixtures.js'
 
 /** Two traces: a chain of two calls (7 sampled tokens) and a sub-agent's single call (2 sampled tokens). */
-export const twoTraces = (config: JsonObject = {}, extra: readonly LedgerCall[] = []): Promise<Trajectory> => {
-  const calls: LedgerCall[] = [
+export const twoTraces = (config: JsonObject = {}, extra: readonly CapturedCall[] = []): Promise<Trajectory> => {
+  const calls: CapturedCall[] = [
     recordOf({ id: 'c1', prompt: [1, 2, 3], sampled: [10, 11, 99], startedAtMs: 1 }),
     recordOf({ id: 'c2', prompt: [1, 2, 3, 10, 11, 99, 50], sampled: [20, 21, 22, 99], startedAtMs: 2 }),
     recordOf({ id: 's1', prompt: [4, 5], sampled: [40, 99], startedAtMs: 3, over: { agentId: 'explore' } }),

@@ -3,12 +3,12 @@
 import t from 'tap'
 import { perRequest } from '../../../src/builders/per-request.js'
 import { builders } from '../../../src/builders/registry.js'
-import type { LedgerCall } from '../../../src/domain/completion.js'
+import type { CapturedCall } from '../../../src/domain/completion.js'
 import { decoderOf, ledgerOf, recordOf, SESSION, streamOf } from '../../support/ledger-fixtures.js'
 
 const context = { decode: decoderOf(), sessionId: SESSION, taskId: 't', taskMetadata: {} }
 
-const captured: readonly LedgerCall[] = [
+const captured: readonly CapturedCall[] = [
   recordOf({ id: 'c1', prompt: [1, 2], sampled: [10, 99], startedAtMs: 1 }),
   recordOf({ id: 'c1b', prompt: [1, 2], sampled: [11, 99], startedAtMs: 2 }),
   recordOf({ id: 'q', prompt: [5], sampled: [30], startedAtMs: 3, over: { sideRule: 'title' } }),

@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { prefixMerging } from '../../../src/builders/prefix-merging.js'
-import type { FailedCall, LedgerCall } from '../../../src/domain/completion.js'
+import type { CapturedCall, FailedCall } from '../../../src/domain/completion.js'
 import type { JsonObject } from '../../../src/domain/json.js'
 import { unaccountedTokens } from '../../../src/ledger/counts.js'
 import { decoderOf, ledgerOf, type RecordInput, recordOf, SESSION, streamOf } from '../../support/ledger-fixtures.js'
@@ -17,17 +17,17 @@ const context = (text: Record<string, string> = {}, taskMetadata: JsonObject = {
   taskMetadata,
 })
 
-const calls = (...inputs: RecordInput[]): LedgerCall[] =>
+const calls = (...inputs: RecordInput[]): CapturedCall[] =>
   inputs.map((input, i) => ({ record: recordOf({ startedAtMs: i + 1, ...input }), delivered: 'yes' }))
 
 const build = (
-  captured: readonly LedgerCall[],
+  captured: readonly CapturedCall[],
   config: JsonObject = {},
   text: Record<string, string> = {},
   failed: readonly FailedCall[] = [],
 ) => prefixMerging.build(ledgerOf(captured, failed), config, context(text))
 
-const streams = async (captured: readonly LedgerCall[], config: JsonObject = {}, text = {}) =>
+const streams = async (captured: readonly CapturedCall[], config: JsonObject = {}, text = {}) =>
   (await build(captured, config, text)).traces.map(streamOf)
 
 t.test('an empty session is an error that says so, with what failed counted', async t => {

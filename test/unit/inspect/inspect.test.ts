@@ -5,7 +5,7 @@ import { Command } from 'commander'
 import t from 'tap'
 import { sessionResultJson } from '../../../src/api/encode.js'
 import { findResult, inspectCommand, tokenPieces } from '../../../src/cli/inspect.js'
-import type { LedgerCall } from '../../../src/domain/completion.js'
+import type { CapturedCall } from '../../../src/domain/completion.js'
 import { checkResult } from '../../../src/inspect/checks.js'
 import { resultPage } from '../../../src/inspect/page.js'
 import { readResult, type SavedResult } from '../../../src/inspect/read.js'
@@ -17,7 +17,7 @@ import { sessionResult, twoTraces } from '../../support/traces.js'
 const NASTY = '<script>alert("x")</script>\u001b[31m & \'q\''
 
 /** A fork: `f2` continues c1 as c2 does, so that c1 stands in two traces and is trained in one. */
-const fork: LedgerCall = {
+const fork: CapturedCall = {
   record: recordOf({
     id: 'f2',
     prompt: [1, 2, 3, 10, 11, 99, 60],

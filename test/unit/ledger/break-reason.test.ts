@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { prefixMerging } from '../../../src/builders/prefix-merging.js'
-import type { LedgerCall } from '../../../src/domain/completion.js'
+import type { CapturedCall } from '../../../src/domain/completion.js'
 import type { JsonObject } from '../../../src/domain/json.js'
 import { ledgerOf, recordOf, SESSION } from '../../support/ledger-fixtures.js'
 
@@ -184,7 +184,7 @@ const CASES: readonly Break[] = [
 for (const { title, said, answer, prompt, replay, reason, generation = 0, decode: text = decode } of CASES)
   t.test(`${title}: ${reason}`, async t => {
     const over = { generationPromptLength: generation, endTokenId: 59 }
-    const captured: LedgerCall[] = [
+    const captured: CapturedCall[] = [
       recordOf({
         id: 'c1',
         prompt: idsOf('q>'),

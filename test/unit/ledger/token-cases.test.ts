@@ -2,7 +2,7 @@
 
 import t from 'tap'
 import { prefixMerging } from '../../../src/builders/prefix-merging.js'
-import type { LedgerCall } from '../../../src/domain/completion.js'
+import type { CapturedCall } from '../../../src/domain/completion.js'
 import type { Trajectory } from '../../../src/domain/trajectory.js'
 import {
   callsOf,
@@ -19,7 +19,7 @@ import { projectRoot } from '../../support/paths.js'
 
 const fixtures = loadTokenFixtures(`${projectRoot}/test/fixtures/ledger`)
 
-const build = (token: TokenCase, calls: readonly LedgerCall[]): Promise<Trajectory> =>
+const build = (token: TokenCase, calls: readonly CapturedCall[]): Promise<Trajectory> =>
   prefixMerging.build(
     ledgerOf(calls),
     {},

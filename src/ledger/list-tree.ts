@@ -1,28 +1,28 @@
-// Messages of one session by content, and its lists of messages with every shared start stored once. A call repeats the list of
-// an earlier one and adds to it: finding it compares message by message down a tree; what is beyond is looked up by content.
+// Messages and tools of one session by content, and its lists of them with every shared start stored once. A call repeats the list of
+// an earlier one and adds to it: finding it compares item by item down a tree; what is beyond is looked up by content.
 
-import type { SharedMessages } from '../domain/completion.js'
+import type { SharedLists } from '../domain/completion.js'
 import { RolloutError } from '../domain/errors.js'
 import type { Json, JsonObject } from '../domain/json.js'
 import { isSame } from './difference.js'
 
-/** A message: the index of its content, or, where it is said first, itself. */
-export type MessageReference = number | JsonObject
+/** An item: the index of its content, or, where it is said first, itself. */
+export type ItemReference = number | JsonObject
 
-export interface MessageTree {
-  /** The longest known list that `messages` begins with. */
-  find(messages: readonly JsonObject[]): { readonly list: number; readonly length: number }
+export interface ListTree {
+  /** The longest known list that `items` begins with. */
+  find(items: readonly JsonObject[]): { readonly list: number; readonly length: number }
   /** Index of an equal content, or -1. */
   indexOf(content: JsonObject): number
   /** The content of a reference; one that is said first gets the next index. */
-  take(reference: MessageReference): { readonly index: number; readonly content: JsonObject }
+  take(reference: ItemReference): { readonly index: number; readonly content: JsonObject }
   /** The list `list` and the content `index` behind it. Returns its number. */
   grow(list: number, index: number): number
   /** What a reader needs. Copies the numbers, shares the contents. */
-  shared(): SharedMessages
+  shared(): SharedLists
 }
 
-export function messageTree(): MessageTree {
+export function listTree(): ListTree {
   const parents: number[] = [-1]
   const last: number[] = [-1]
   const firstChild: number[] = [-1]
@@ -30,17 +30,17 @@ export function messageTree(): MessageTree {
   const contents: JsonObject[] = []
   const byFingerprint = new Map<number, number[]>()
 
-  const childOf = (list: number, message: JsonObject): number => {
+  const childOf = (list: number, item: JsonObject): number => {
     let child = firstChild[list] ?? -1
-    while (child >= 0 && !isSame(contents[last[child] ?? -1], message)) child = nextSibling[child] ?? -1
+    while (child >= 0 && !isSame(contents[last[child] ?? -1], item)) child = nextSibling[child] ?? -1
     return child
   }
   return {
-    find(messages) {
+    find(items) {
       let list = 0
       let length = 0
-      for (const message of messages) {
-        const child = childOf(list, message)
+      for (const item of items) {
+        const child = childOf(list, item)
         if (child < 0) break
         list = child
         length++
@@ -52,7 +52,7 @@ export function messageTree(): MessageTree {
     take(reference) {
       if (typeof reference === 'number') {
         const content = contents[reference]
-        if (!content) throw new RolloutError('INTERNAL_BUG', `the session has no message ${reference}`)
+        if (!content) throw new RolloutError('INTERNAL_BUG', `the session has no item ${reference}`)
         return { index: reference, content }
       }
       const index = contents.push(reference) - 1
@@ -63,7 +63,7 @@ export function messageTree(): MessageTree {
       return { index, content: reference }
     },
     grow(list, index) {
-      if (parents[list] === undefined) throw new RolloutError('INTERNAL_BUG', `the session has no message list ${list}`)
+      if (parents[list] === undefined) throw new RolloutError('INTERNAL_BUG', `the session has no list ${list}`)
       const number = parents.push(list) - 1
       last.push(index)
       nextSibling.push(firstChild[list] ?? -1)
@@ -75,15 +75,15 @@ export function messageTree(): MessageTree {
   }
 }
 
-/** The messages of a list, put together. */
-export function messagesOfList({ parents, last, contents }: SharedMessages, list: number): readonly JsonObject[] {
-  const messages: JsonObject[] = []
+/** The items of a list, put together. */
+export function itemsOfList({ parents, last, contents }: SharedLists, list: number): readonly JsonObject[] {
+  const items: JsonObject[] = []
   for (let at = list; at > 0; at = parents[at] ?? 0) {
     const content = contents[last[at] ?? -1]
-    if (!content) throw new RolloutError('INTERNAL_BUG', `message list ${list} leaves its tree`)
-    messages.push(content)
+    if (!content) throw new RolloutError('INTERNAL_BUG', `list ${list} leaves its tree`)
+    items.push(content)
   }
-  return messages.reverse()
+  return items.reverse()
 }
 
 const SAMPLES = 64
