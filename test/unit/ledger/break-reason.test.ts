@@ -228,7 +228,7 @@ t.test('a break in mid-trace is named too: the later call goes on from an older 
       over: { endTokenId: 59, request: { messages }, response: { choices: [{ message: answer }] } },
     })
   const first = calling('{}')
-  const captured: LedgerCall[] = [
+  const captured: CapturedCall[] = [
     call('c1', 1, 'q>', 'call bash {};', [user], first),
     call('c2', 2, 'q>call bash {};r>', 'yes;', [user, first, tool], assistant('yes')),
     call('c3', 3, 'q>call bash {};r>no;more>', 'ok;', [user, first, tool, assistant('no'), user], assistant('ok')),
