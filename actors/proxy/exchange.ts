@@ -49,7 +49,7 @@ export async function serveExchange(
       services.log.error(EVENTS.exchangeCrash, { dialect: dialect.id, cause })
     }
     if (answer.started) answer.destroy()
-    else refuse(answer, dialect, refusalOf(cause))
+    else refuse(answer, dialect, refusalOf(cause, services.addresses))
   }
 }
 

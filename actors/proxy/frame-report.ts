@@ -18,7 +18,8 @@ export interface FrameReport {
   captured(record: CompletionRecord): Promise<Refusal | null>
   /** True once the record is safe: from then on the call has not failed, whatever else goes wrong. */
   readonly isCaptured: boolean
-  failed(status: number, error: string, abortedTokens: number): void
+  /** `where`: fields of the log line; the harness is told no address. */
+  failed(status: number, error: string, abortedTokens: number, where?: Readonly<Record<string, string>>): void
   /** `isDelivered` settles when the harness has the answer or is gone. */
   delivered(completionId: string, isDelivered: Promise<boolean>): void
   /** Settles when every frame is answered. Never rejects. */
@@ -69,10 +70,10 @@ export function frameReport(
     get isCaptured() {
       return isCaptured
     },
-    failed(status, error, abortedTokens) {
+    failed(status, error, abortedTokens, where) {
       if (isCaptured) return
       const level = status >= 500 ? 'warn' : 'debug'
-      services.log[level](EVENTS.callFail, { sessionId, sequence: call.sequence, status })
+      services.log[level](EVENTS.callFail, { sessionId, sequence: call.sequence, status, ...where })
       entry.aborted += status === 499 ? 1 : 0
       const failed = {
         sessionId,

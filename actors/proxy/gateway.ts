@@ -50,6 +50,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const client = createHttpClient({ connections })
   const sessions = new SessionBook(plan.limits.inflightPerSession, plan.limits.mailbox)
   const services: ProxyServices = {
+    addresses: options.plan.upstreams.flatMap(({ urls }) => urls),
     plan,
     targets,
     client,

@@ -88,10 +88,10 @@ export async function generate(services: ProxyServices, call: ModelCall): Promis
       cause instanceof RolloutError &&
       (cause.code === 'DIALECT_RATE_LIMITED' || cause.code.startsWith('UPSTREAM_'))
     ) {
-      report.failed(cause.status, cause.message, 0)
+      report.failed(cause.status, cause.message, 0, { error: cause.message })
     }
     if (!(cause instanceof RolloutError)) report.failed(500, 'internal error of the gateway', 0)
-    await reply.fail(refusalOf(cause))
+    await reply.fail(refusalOf(cause, services.addresses))
     if (!(cause instanceof RolloutError)) throw cause
   } finally {
     await report.settled()
@@ -133,6 +133,7 @@ async function ask(
       if (url === undefined) {
         throw new RolloutError('UPSTREAM_UNREACHABLE', `upstream ${prepared.model.upstream.plan.id} has no url`)
       }
+      const where = { upstream: prepared.model.upstream.plan.id, url }
       report.started()
       const policyVersion = services.gate.policyVersion
       const outcome: CallOutcome = await callUpstream({
@@ -150,20 +151,24 @@ async function ask(
         return false
       }
       if (outcome.kind === 'failed') {
-        report.failed(outcome.error.status, outcome.error.message, outcome.abortedTokens)
+        report.failed(outcome.error.status, outcome.error.message, outcome.abortedTokens, {
+          ...where,
+          // The engine's own words may quote the prompt.
+          ...(outcome.isBroken && { error: outcome.error.message }),
+        })
         if (outcome.isUnsent) services.onLost(prepared.model.upstream.plan.id)
         if (outcome.isUnsent && replica + 1 < prepared.urls.length) {
           replica += 1
           await again()
           continue
         }
-        await reply.fail(refusalOfUpstream(outcome.error, call.dialect), outcome.isBroken)
+        await reply.fail(refusalOfUpstream(outcome.error, call.dialect, services.addresses), outcome.isBroken)
         return false
       }
       const { answer } = outcome
       if (answer.finish === 'abort' || answer.finish === 'error') {
         const what = answer.finish === 'abort' ? 'aborted the generation' : 'ended the generation with an error'
-        report.failed(503, `the inference server ${what}`, usageOfAnswer(answer).completionTokens)
+        report.failed(503, `the inference server ${what}`, usageOfAnswer(answer).completionTokens, where)
         if (answer.finish === 'abort' && !events.isVisible && regenerations < MAX_REGENERATIONS) {
           regenerations += 1
           await again()

@@ -6,6 +6,7 @@ import type { CanonicalRequest, CanonicalResponse } from '../../src/domain/conve
 import { ERROR_CODES, errorData, RolloutError } from '../../src/domain/errors.js'
 import type { AnswerWriter } from '../../src/http/answer.js'
 import type { UpstreamErrorInfo } from '../../src/upstreams/base.js'
+import { withoutAddresses } from './addresses.js'
 import { type HeldStream, heldStream } from './held-stream.js'
 import { eventsOfResponse } from './live-events.js'
 
@@ -54,12 +55,14 @@ export function replyTo(answer: AnswerWriter, dialect: Dialect, route: RouteMatc
 /** Codex gives up at once on a 429 without it. */
 const RETRY_AFTER_SECONDS = '2'
 
-/** An error of ours as the harness sees it. What has no code of ours is our bug, and says no more than that. */
-export function refusalOf(cause: unknown): Refusal {
+/** An error of ours as the harness sees it, without the hosts of `urls`. What has no code of ours is our bug, and says no more than that. */
+export function refusalOf(cause: unknown, urls: readonly string[]): Refusal {
   if (!(cause instanceof RolloutError)) {
     return { status: 500, message: 'internal error of the gateway', code: 'internal_error' }
   }
-  const { code, message } = errorData(cause)
+  const { code, message: told } = errorData(cause)
+  // Other errors speak of what the harness itself has sent.
+  const message = code.startsWith('UPSTREAM_') ? withoutAddresses(told, urls) : told
   switch (code) {
     case 'DIALECT_RATE_LIMITED':
       return { status: 429, message, code: 'rate_limit_exceeded', headers: { 'retry-after': RETRY_AFTER_SECONDS } }
@@ -78,8 +81,11 @@ export function refusalOf(cause: unknown): Refusal {
   }
 }
 
-/** An error of the engine as the harness sees it: its status and words kept, but our credentials at the engine are not the harness's. */
-export function refusalOfUpstream(error: UpstreamErrorInfo, dialect: Dialect): Refusal {
+/**
+ * An error of the engine as the harness sees it: its status and words kept, but for addresses (`urls`: the upstreams'); our credentials at
+ * the engine are not the harness's.
+ */
+export function refusalOfUpstream(error: UpstreamErrorInfo, dialect: Dialect, urls: readonly string[]): Refusal {
   if (error.contextLength !== null) {
     const { promptTokens, window } = error.contextLength
     return {
@@ -92,7 +98,7 @@ export function refusalOfUpstream(error: UpstreamErrorInfo, dialect: Dialect): R
   const retryAfter = error.retryAfter ?? (error.status === 429 ? RETRY_AFTER_SECONDS : null)
   return {
     status: isOurs ? 502 : error.status,
-    message: error.message,
+    message: withoutAddresses(error.message, urls),
     ...(error.status === 429 && { code: 'rate_limit_exceeded' }),
     ...(retryAfter !== null && { headers: { 'retry-after': retryAfter } }),
   }

@@ -17,6 +17,8 @@ import type { TokenFacts } from './token-facts.js'
 export interface ProxyServices {
   readonly plan: Plan
   readonly targets: ReadonlyMap<string, UpstreamTarget>
+  /** Base URLs of all upstreams: no harness is told them. */
+  readonly addresses: readonly string[]
   readonly client: HttpClient
   readonly sender: CaptureSender
   readonly clock: Clock
