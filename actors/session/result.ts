@@ -10,7 +10,7 @@ import {
   type TerminalStatus,
   TIMING_KEYS,
 } from '../../src/domain/session.js'
-import type { LedgerCounts, SetAsideReason, Trajectory } from '../../src/domain/trajectory.js'
+import type { LedgerCounts, SetAsideReason, TraceCall, Trajectory } from '../../src/domain/trajectory.js'
 import { emptyCounts } from '../../src/ledger/counts.js'
 import type { TeardownReport } from '../../src/runtimes/base.js'
 import type { PostrunCrash, PostrunOutcome } from '../protocol/outcomes.js'
@@ -28,10 +28,10 @@ interface Ending {
 /** POSTRUN came to its end. */
 export function finalResult(state: SessionState, outcome: PostrunOutcome): SessionResult {
   const ending = endingOf(state, outcome)
-  const evaluation = ending.mask === 'aborted' ? null : outcome.evaluation
+  const evaluation = state.cancelled ? null : outcome.evaluation
   const details = outcome.evaluationError === null ? {} : { evaluation_error: errorJson(outcome.evaluationError) }
   return assemble({ ...state, teardown: outcome.teardown }, ending, {
-    trajectory: masked(outcome.trajectory, ending),
+    trajectory: masked(outcome.trajectory, ending, state.cancelled),
     evaluation,
     timing: outcome.timing,
     details: { ...details, ...(outcome.evaluationTimedOut && { verifier_timeout: true }) },
@@ -64,7 +64,12 @@ export function resultWithoutPostrun(state: SessionState): SessionResult {
   })
 }
 
-const cancelledEnding: Ending = { status: 'ERROR', error: 'session cancelled', failureClass: null, mask: 'aborted' }
+const cancelledEnding: Ending = {
+  status: 'ERROR',
+  error: 'session cancelled',
+  failureClass: null,
+  mask: 'session_error',
+}
 
 function endingOf(state: SessionState, outcome: PostrunOutcome | null): Ending {
   const { verdict } = state
@@ -142,15 +147,23 @@ function assemble(state: SessionState, ending: Ending, parts: Parts): SessionRes
   }
 }
 
-/** Masks what POSTRUN did not: the end was decided after the traces were built. */
-function masked(trajectory: Trajectory, { mask, status, error }: Ending): Trajectory {
+/** What POSTRUN masked as a whole, though a cancel has replaced its verdict. */
+const REPLACED_BY_CANCEL: readonly SetAsideReason[] = ['session_timeout', 'agent_timeout_unaligned']
+
+/** Masks what POSTRUN did not: the end was decided after the traces were built. Calls that were set aside by themselves keep their reason. */
+function masked(trajectory: Trajectory, { mask, status, error }: Ending, isCancelled: boolean): Trajectory {
   if (mask === null) return trajectory
   const { tokens } = trajectory.ledger
-  const all = mask === 'aborted'
-  if (tokens.trained === 0 && (!all || tokens.sampled === (tokens.setAside.aborted ?? 0))) return trajectory
-  const setAside = all
-    ? { aborted: tokens.sampled }
-    : { ...tokens.setAside, [mask]: (tokens.setAside[mask] ?? 0) + tokens.trained }
+  if (tokens.trained === 0 && !isCancelled) return trajectory
+  const replaced = isCancelled ? REPLACED_BY_CANCEL : []
+  const moves = (call: TraceCall) => call.trained || (call.setAside !== null && replaced.includes(call.setAside))
+  const setAside: Partial<Record<SetAsideReason, number>> = { ...tokens.setAside }
+  let moved = tokens.trained
+  for (const reason of replaced) {
+    moved += setAside[reason] ?? 0
+    delete setAside[reason]
+  }
+  if (moved > 0) setAside[mask] = (setAside[mask] ?? 0) + moved
   return {
     ...trajectory,
     status,
@@ -159,8 +172,8 @@ function masked(trajectory: Trajectory, { mask, status, error }: Ending): Trajec
       ...trace,
       lossMask: new Uint8Array(trace.lossMask.length),
       discardedLossMask: trace.discardedLossMask ?? trace.lossMask,
-      reward: all ? null : trace.reward,
-      calls: trace.calls.map(call => (all || call.trained ? { ...call, trained: false, setAside: mask } : call)),
+      reward: isCancelled ? null : trace.reward,
+      calls: trace.calls.map(call => (moves(call) ? { ...call, trained: false, setAside: mask } : call)),
       metadata: {
         ...trace.metadata,
         training_filter: { masked: true, trainable: false, reason: mask, original_reward: trace.reward },

@@ -114,7 +114,7 @@ t.test('a cancel during the evaluation ends it: no trained token, folder and pro
   session.tell({ type: 'cancel-session', reason: 'task cancelled' })
   const result = await world.result('s-cancelled')
   t.match(result, { status: 'ERROR', error: 'session cancelled', evaluation: null, failureClass: null })
-  t.strictSame(result.trajectory.ledger.tokens, { sampled: 6, trained: 0, setAside: { aborted: 6 } })
+  t.strictSame(result.trajectory.ledger.tokens, { sampled: 6, trained: 0, setAside: { session_error: 6 } })
   t.equal(await world.processesOf('s-cancelled'), 0)
   t.strictSame((await readdir(world.sessionDir('s-cancelled'))).sort(), ['artifacts', 'logs'])
 })

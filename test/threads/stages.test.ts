@@ -82,7 +82,7 @@ t.test('a running session that is cancelled: one kill, no trained token, its slo
   session.tell({ type: 'cancel-session', reason: 'again' })
   const result = await world.result('s-cancel')
   t.match(result, { status: 'ERROR', error: 'session cancelled', metadata: { cancel_reason: 'task cancelled' } })
-  t.strictSame(result.trajectory.ledger.tokens, { sampled: 6, trained: 0, setAside: { aborted: 6 } })
+  t.strictSame(result.trajectory.ledger.tokens, { sampled: 6, trained: 0, setAside: { session_error: 6 } })
   t.equal(await world.processesOf('s-cancel'), 0)
   t.match(await world.describe(), { runInflight: 0 })
 })

@@ -462,20 +462,41 @@ const afterCancel: Record<Exclude<Phase, 'ended'>, readonly Word[]> = {
 
 for (const [phase, rest] of Object.entries(afterCancel) as [keyof typeof afterCancel, readonly Word[]][]) {
   t.test(
-    `a cancel in ${phase}: ERROR, no trace trained, every sampled id aborted, and a second one changes nothing`,
+    `a cancel in ${phase}: ERROR, no trace trained, every trained id moved to session_error, and a second one changes nothing`,
     t => {
       const once = play([...wayTo[phase], 'cancel', ...rest])
       const twice = play([...wayTo[phase], 'cancel', 'cancel', ...rest.flatMap(w => [w, 'cancel'] as const)])
       t.match(once.result, { status: 'ERROR', error: 'session cancelled', failureClass: null, evaluation: null })
       const tokens = once.result?.trajectory.ledger.tokens
       t.strictSame(tokens?.trained, 0)
-      t.strictSame(tokens?.setAside.aborted ?? 0, tokens?.sampled)
+      t.strictSame(tokens?.setAside.session_error ?? 0, tokens?.sampled)
       t.strictSame(twice.result, once.result)
       t.ok(twice.of('cancel-stage').length <= once.of('cancel-stage').length)
       t.end()
     },
   )
 }
+
+t.test('a cancelled session keeps under their own reasons the calls that were set aside by themselves', t => {
+  const built = trajectory()
+  const [trace] = built.traces
+  const setAside = { aborted: 3, side_call: 4, session_timeout: 5 }
+  const outcome = postrunOutcome({
+    trajectory: {
+      ...built,
+      ledger: {
+        ...built.ledger,
+        tokens: { sampled: built.ledger.tokens.trained + 12, trained: built.ledger.tokens.trained, setAside },
+      },
+    },
+  })
+  const { result } = play([...wayTo.postrun, 'cancel', { ...say.postrunFinished, outcome }])
+  const tokens = result?.trajectory.ledger.tokens
+  t.strictSame(tokens?.setAside, { aborted: 3, side_call: 4, session_error: built.ledger.tokens.trained + 5 })
+  t.match(result?.trajectory.traces, [{ reward: null, metadata: { training_filter: { reason: 'session_error' } } }])
+  t.strictSame(result?.trajectory.traces[0]?.discardedLossMask, trace?.lossMask)
+  t.end()
+})
 
 t.test('a slot that is granted to a session that has left READY is given back', t => {
   t.strictSame(play([...wayTo.ready, 'cancel', 'slot']).last, [{ type: 'release-run-slot' }])
