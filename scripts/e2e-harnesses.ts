@@ -1,49 +1,79 @@
-// `npm run e2e:harnesses`: every real CLI through every scenario of scripts/harnesses/scenarios.ts, one after the other, and one table.
-// Exit code 0 = all passed. `--only` takes names of CLIs and scenarios; both kinds may be mixed, e.g. `--only pi,codex,cut`.
+// `npm run e2e:harnesses`: every real CLI through every scenario of scripts/harnesses/scenarios.ts, some cells side by side, and one table.
+// Each cell has its own service, engine, ports and folders. Exit code 0 = no cell failed.
+//
+//   --only NAMES    of CLIs and scenarios, both mixed, e.g. `--only pi,codex,cut`
+//   --jobs N        cells at a time (2): they wait more than they compute
+//   --report PATH   the table as a file too: `.json`, else Markdown; may be given more than once
+//   --keep          leave every cell's folder with all it saw
 
-import Table from 'cli-table3'
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { realClock } from '../actors/system/clock.js'
 import { loadPlan } from '../src/config/load.js'
 import { installHarness } from '../src/harnesses/install.js'
 import { harnesses } from '../src/harnesses/registry.js'
 import { upstreams } from '../src/upstreams/registry.js'
+import { optionsOf } from './harnesses/options.js'
+import { failed, type Outcome, skipped } from './harnesses/outcome.js'
 import { runQuickstart } from './harnesses/quickstart.js'
-import { type Outcome, runScenario } from './harnesses/run.js'
+import { runScenario } from './harnesses/run.js'
 import { type CliId, SCENARIOS } from './harnesses/scenarios.js'
+import {
+  agreementText,
+  isBad,
+  jsonReport,
+  markdownReport,
+  outcomeText,
+  type RunFacts,
+  terminalTable,
+  totalsOf,
+  totalsText,
+} from './harnesses/table.js'
 
-const QUICKSTART = 'quickstart'
-const clis = Object.entries(harnesses).flatMap(([id, preset]) => (preset.install === null ? [] : [id as CliId]))
-const names = [QUICKSTART, ...SCENARIOS.map(scenario => scenario.name)]
+const ALL_CLIS = Object.entries(harnesses).flatMap(([id, preset]) => (preset.install === null ? [] : [id as CliId]))
+const ALL_SCENARIOS = ['quickstart', ...SCENARIOS.map(scenario => scenario.name)]
+const args = process.argv.slice(2)
+const options = optionsOf(args, ALL_CLIS, ALL_SCENARIOS)
+const startedAt = new Date()
 
-const { chosenClis, chosenScenarios } = choice(process.argv.slice(2))
 const stopping = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stopping.abort(new Error('interrupted')))
 
-const outcomes: Outcome[] = []
+const cells = options.clis.flatMap(harness => options.scenarios.map(scenario => ({ harness, scenario })))
+const outcomes = new Map<(typeof cells)[number], Outcome>()
 try {
-  for (const harness of chosenClis) {
-    await install(harness)
-    for (const name of chosenScenarios) {
-      stopping.signal.throwIfAborted()
-      const outcome = await run(harness, name)
-      outcomes.push(outcome)
-      process.stderr.write(`${line(outcome)}\n`)
-    }
-  }
+  for (const harness of options.clis) await install(harness)
+  const waiting = [...cells]
+  await Promise.all(Array.from({ length: options.jobs }, () => work(waiting)))
 } catch (cause) {
   if (!stopping.signal.aborted) throw cause
 }
+report(cells.flatMap(cell => outcomes.get(cell) ?? []))
 
-report()
-const bad = outcomes.filter(outcome => outcome.problems.length > 0).length
-process.stdout.write(`${outcomes.length - bad} passed, ${bad} failed\n`)
-process.exitCode = stopping.signal.aborted ? 130 : bad === 0 ? 0 : 1
+async function work(waiting: (typeof cells)[number][]): Promise<void> {
+  for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) {
+    const outcome = await run(cell.harness, cell.scenario)
+    outcomes.set(cell, outcome)
+    process.stderr.write(`[${outcomes.size}/${cells.length}] ${outcomeText(outcome)}\n`)
+  }
+}
 
+/** Throws only when the run is interrupted: what breaks a cell is that cell's failure. */
 async function run(harness: CliId, name: string): Promise<Outcome> {
+  stopping.signal.throwIfAborted()
   const scenario = SCENARIOS.find(candidate => candidate.name === name)
-  return scenario === undefined
-    ? await runQuickstart(harness, stopping.signal)
-    : await runScenario(harness, scenario, stopping.signal)
+  const why = scenario?.skip?.[harness]
+  if (why !== undefined) return skipped(harness, name, why)
+  const beganAt = performance.now()
+  try {
+    return scenario === undefined
+      ? await runQuickstart(harness, stopping.signal)
+      : await runScenario(harness, scenario, stopping.signal, options.isKept)
+  } catch (cause) {
+    stopping.signal.throwIfAborted()
+    return failed(harness, name, beganAt, cause instanceof Error ? (cause.stack ?? cause.message) : String(cause))
+  }
 }
 
 async function install(harness: CliId): Promise<void> {
@@ -57,69 +87,41 @@ async function install(harness: CliId): Promise<void> {
   })
 }
 
-function report(): void {
-  const shown = chosenScenarios.filter(name => outcomes.some(outcome => outcome.scenario === name))
-  const table = new Table({ head: ['harness', ...shown], style: { head: [], border: [] } })
-  for (const harness of chosenClis) {
-    const cells = shown.map(name => {
-      const outcome = outcomes.find(candidate => candidate.harness === harness && candidate.scenario === name)
-      return outcome === undefined ? '-' : cell(outcome)
-    })
-    table.push([harness, ...cells])
+function report(done: readonly Outcome[]): void {
+  const facts: RunFacts = {
+    commit: commit(),
+    startedAt: startedAt.toISOString().slice(0, 16).replace('T', ' '),
+    seconds: (Date.now() - startedAt.getTime()) / 1000,
+    jobs: options.jobs,
+    node: process.versions.node,
+    processors: availableParallelism(),
+    command: ['npm run e2e:harnesses', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
   }
-  process.stdout.write(`${table.toString()}\nCalls matched, by harness:\n`)
-  for (const harness of chosenClis) {
-    const own = outcomes.filter(outcome => outcome.harness === harness)
-    const total = own.reduce((sum, outcome) => sum + outcome.agreement.total, 0)
-    const matched = own.reduce((sum, outcome) => sum + outcome.agreement.matched, 0)
-    process.stdout.write(`  ${harness}: ${matched} of ${total}${ways(own)}\n`)
-  }
-  for (const outcome of outcomes.filter(({ problems, note }) => problems.length > 0 || note !== null))
-    process.stdout.write(`${line(outcome)}\n`)
+  for (const path of options.reports)
+    writeFileSync(path, path.endsWith('.json') ? jsonReport(done, facts) : markdownReport(done, facts))
+  const told = done.filter(outcome => isBad(outcome) || outcome.note !== null || outcome.skipped !== null)
+  const totals = totalsOf(done)
+  process.stdout.write(
+    [
+      terminalTable(done),
+      'Calls that the harness shows again as they were captured:',
+      agreementText(done),
+      ...told.map(outcomeText),
+      `${cells.length} cells at commit ${facts.commit ?? 'unknown'} in ${facts.seconds.toFixed(0)} s, ${options.jobs} at a time`,
+      totalsText(totals),
+      '',
+    ].join('\n'),
+  )
+  process.exitCode = stopping.signal.aborted ? 130 : totals.failed === 0 && done.length === cells.length ? 0 : 1
 }
 
-function cell({ problems, agreement, rows }: Outcome): string {
-  const verdict = problems.length === 0 ? 'pass' : 'FAIL'
-  const calls = agreement.total === 0 ? `${sum(rows, 'calls')} calls` : `${agreement.matched} of ${agreement.total}`
-  const failed = sum(rows, 'failedCalls')
-  return `${verdict}\n${calls}${failed === 0 ? '' : `\n${failed} failed`}`
-}
-
-function sum(rows: Outcome['rows'], key: 'calls' | 'failedCalls'): number {
-  return rows.reduce((total, row) => total + row[key], 0)
-}
-
-function line({ harness, scenario, problems, note, seconds, rows, agreement, folder }: Outcome): string {
-  const verdict = problems.length === 0 ? 'pass' : 'FAIL'
-  const matched = agreement.total === 0 ? '' : `, calls matched: ${agreement.matched} of ${agreement.total}`
-  const facts = rows.map(({ status, failureClass, traces, joins, breaks }) => {
-    const ended = failureClass === null ? status : `${status} (${failureClass})`
-    return `    ${ended}, ${traces} traces, joins ${JSON.stringify(joins)}, breaks ${JSON.stringify(breaks)}`
-  })
-  const why = [...problems, ...(note === null ? [] : [note]), ...(folder === null ? [] : [`see ${folder}`])]
-  const lines = [...facts, ...why.map(text => `    ${text}`)]
-  return `${verdict} ${harness} ${scenario} (${seconds.toFixed(0)} s)${matched}\n${lines.join('\n')}`
-}
-
-function ways(own: readonly Outcome[]): string {
-  const counts = new Map<string, number>()
-  for (const { agreement } of own)
-    for (const [way, count] of Object.entries(agreement.ways)) counts.set(way, (counts.get(way) ?? 0) + count)
-  return counts.size === 0 ? '' : ` (${[...counts].map(([way, count]) => `${way} ${count}`).join(', ')})`
-}
-
-function choice(args: readonly string[]): {
-  readonly chosenClis: readonly CliId[]
-  readonly chosenScenarios: readonly string[]
-} {
-  const wanted = args.filter(arg => arg !== '--only').flatMap(arg => arg.split(','))
-  for (const name of wanted)
-    if (!names.includes(name) && !clis.some(id => id === name))
-      throw new Error(`unknown name ${name}: wanted one of ${[...clis, ...names].join(', ')}`)
-  const chosen = clis.filter(id => wanted.includes(id))
-  const scenarios = names.filter(name => wanted.includes(name))
-  return {
-    chosenClis: chosen.length > 0 ? chosen : clis,
-    chosenScenarios: scenarios.length > 0 ? scenarios : names,
+/** With a mark when the files are not as committed. null = not in a repository. */
+function commit(): string | null {
+  const git = (...words: string[]): string =>
+    execFileSync('git', words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  try {
+    return git('rev-parse', '--short=12', 'HEAD') + (git('status', '--porcelain') === '' ? '' : ' (changed)')
+  } catch {
+    return null
   }
 }

@@ -22,6 +22,7 @@ export interface CapturedCall {
 }
 
 export interface Agreement {
+  /** Of the calls in traces, those that the harness shows again as they were captured. */
   readonly matched: number
   readonly total: number
   /** How the harness showed each call again: in its next request, at its end, ... */
@@ -65,6 +66,12 @@ export function capturedCalls(result: Json): readonly CapturedCall[] {
   return [...once.values()].sort((a, b) => a.startedAtMs - b.startedAtMs)
 }
 
+/** Rule -> side calls, as the session's account names them. */
+export function sideCalls(result: Json): Readonly<Record<string, number>> {
+  const ledger = record(record(record(result['trajectory'])['metadata'])['ledger'])
+  return record(ledger['side_calls']) as Record<string, number> // written by src/api/encode.ts
+}
+
 export const isGeneration = ({ path }: Exchange): boolean =>
   /\/(messages|responses|chat\/completions)(\?|$)|:(streamG|g)enerateContent/.test(path)
 
@@ -103,14 +110,13 @@ export function agreement(
   const untraced = whole.filter(
     ({ exchange }) => !calls.some(call => exchange.answer.includes(stem(call.completionId))),
   )
-  const aside = untraced.filter(({ history }) => !history.hasTools).length
-  if (aside > 0) ways['side call, set aside'] = aside
-  if (aside < untraced.length)
-    problems.push(`${untraced.length - aside} answers to calls with tools reached the harness and are in no trace`)
+  const aside = Object.values(sideCalls(result)).reduce((sum, count) => sum + count, 0)
+  if (aside !== untraced.length)
+    problems.push(`${untraced.length} answers reached the harness and are in no trace; ${aside} side calls are counted`)
   if (ledger['calls'] !== calls.length + untraced.length)
     problems.push(`the service counts ${ledger['calls']} calls, the harness got ${whole.length} whole answers`)
   problems.push(...engineProblems(calls, engine, Number(record(ledger['tokens'])['sampled'])))
-  return { matched: matched + aside, total: calls.length + untraced.length, ways, problems }
+  return { matched, total: calls.length, ways, problems }
 }
 
 function shownAgain(

@@ -3,10 +3,11 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { isAccounted, type SessionRow } from '../../src/cli/quickstart/view.js'
-import type { Outcome } from './run.js'
+import type { Outcome } from './outcome.js'
 import type { CliId } from './scenarios.js'
 
 const ENTRY = fileURLToPath(new URL('../../main.js', import.meta.url))
+const BASIS = 'harness book, section 1 (a run with tools ends well); the issue (all joins exact)'
 const LIMIT_MS = 5 * 60_000
 
 /** Exit code 0 = at least one solved sample, all accounts balanced; every join of every sample must be exact besides. */
@@ -25,15 +26,25 @@ export async function runQuickstart(harness: CliId, signal: AbortSignal): Promis
   return {
     harness,
     scenario: 'quickstart',
+    skipped: null,
     problems,
     // Its calls are counted, not compared: the other columns do that.
     agreement: { matched: 0, total: 0, ways: {}, problems: [] },
     rows,
+    facts: {
+      turns: 0,
+      traces: rows.reduce((sum, row) => sum + row.traces, 0),
+      joins: rows.reduce((sum, row) => sum + joined(row.joins), 0),
+      exact: rows.reduce((sum, row) => sum + (row.joins['exact'] ?? 0), 0),
+    },
+    basis: BASIS,
     note: `${rows.length} samples, ${calls} calls, rewards ${rows.map(row => row.reward ?? 'none').join(' ')}`,
     seconds: (performance.now() - startedAt) / 1000,
     folder: null,
   }
 }
+
+const joined = (joins: SessionRow['joins']): number => Object.values(joins).reduce((sum, count) => sum + count, 0)
 
 function output(
   harness: CliId,

@@ -1,6 +1,7 @@
 // One scenario with one real CLI through the whole service: embedded policy, a forwarder that plays faults before it, the service, and
 // a forwarder in front of the gateway that sees what the harness sees. Everything it starts ends with it.
 
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -18,8 +19,10 @@ import { sessionLayout } from '../../src/runtimes/environment.js'
 import { startSimulation } from '../../src/simulation/server.js'
 import { upstreams } from '../../src/upstreams/registry.js'
 import { type Agreement, agreement, type CapturedCall, capturedCalls, isGeneration } from './check.js'
+import { expectationProblems, sessionFacts, summedFacts } from './expect.js'
 import { readHistory } from './history.js'
-import type { CliId, Expectation, Scenario } from './scenarios.js'
+import { failed, type Outcome, since } from './outcome.js'
+import type { CliId, Scenario } from './scenarios.js'
 import { windowProblems } from './window.js'
 import { type Exchange, forwarder } from './wire.js'
 
@@ -28,28 +31,22 @@ const WINDOW = 131_072
 const MODEL = 'policy'
 const DEFAULT_SEED = 3
 
-export interface Outcome {
-  readonly harness: CliId
-  readonly scenario: string
-  readonly problems: readonly string[]
-  readonly agreement: Agreement
-  readonly rows: readonly SessionRow[]
-  readonly note: string | null
-  readonly seconds: number
-  /** Kept only where something failed. */
-  readonly folder: string | null
-}
-
 interface SessionRun {
   readonly result: Readonly<Record<string, unknown>>
   readonly row: SessionRow
+  readonly calls: readonly CapturedCall[]
   readonly agreed: Agreement
   /** Of the harness with the gateway, of the gateway with the engine. */
   readonly views: readonly [readonly Exchange[], readonly Exchange[]]
   readonly stdout: string
 }
 
-export async function runScenario(harness: CliId, scenario: Scenario, signal: AbortSignal): Promise<Outcome> {
+export async function runScenario(
+  harness: CliId,
+  scenario: Scenario,
+  signal: AbortSignal,
+  isKept = false,
+): Promise<Outcome> {
   const startedAt = performance.now()
   const base = join(homedir(), '.local', 'state')
   mkdirSync(base, { recursive: true })
@@ -106,31 +103,42 @@ export async function runScenario(harness: CliId, scenario: Scenario, signal: Ab
       const deadline = clock.now() + scenario.limitMs
       const result = await ended(connection, String(task['task_id']), deadline, () => clock.now(), signal)
       if (result === null)
-        return failed(harness, scenario, folder, startedAt, `did not end within ${scenario.limitMs / 1000} s`)
+        return failed(harness, scenario.name, startedAt, `did not end within ${scenario.limitMs / 1000} s`, folder)
       const stdout = printed(join(folder, 'state', 'sessions', String(result['session_id'])))
       const views = [front.exchanges.slice(from[0]), engine.exchanges.slice(from[1])] as const
-      runs.push({ result, row: sessionRow(result), agreed: agreement(result, ...views, stdout), views, stdout })
+      runs.push({
+        result,
+        row: sessionRow(result),
+        calls: capturedCalls(result),
+        agreed: agreement(result, ...views, stdout),
+        views,
+        stdout,
+      })
     }
     const expected = scenario.expect(harness)
     const problems = [
-      ...runs.flatMap(({ row, result, agreed }) => [
-        ...expectationProblems(expected, row, capturedCalls(result), result),
+      ...runs.flatMap(({ row, calls, result, agreed }) => [
+        ...expectationProblems(expected, row, calls, result),
         ...(isAccounted(row) ? [] : ['accounts do not balance']),
         ...agreed.problems,
       ]),
       ...(window ?? []),
     ]
-    if (problems.length === 0) rmSync(folder, { recursive: true, force: true })
+    const isGone = problems.length === 0 && !isKept
+    if (isGone) rmSync(folder, { recursive: true, force: true })
     else keep(folder, runs)
     return {
       harness,
       scenario: scenario.name,
+      skipped: null,
       problems,
       agreement: summed(runs.map(({ agreed }) => agreed)),
       rows: runs.map(({ row }) => row),
+      facts: summedFacts(runs.map(({ result, row, calls }) => sessionFacts(result, row, calls))),
+      basis: expected.basis,
       note: expected.note ?? null,
-      seconds: (performance.now() - startedAt) / 1000,
-      folder: problems.length === 0 ? null : folder,
+      seconds: since(startedAt),
+      folder: isGone ? null : folder,
     }
   } finally {
     for (const close of closers) await close()
@@ -205,51 +213,6 @@ async function ended(
   return null
 }
 
-function expectationProblems(
-  expected: Expectation,
-  row: SessionRow,
-  calls: readonly CapturedCall[],
-  result: Readonly<Record<string, unknown>>,
-): readonly string[] {
-  const traces = ((result['trajectory'] as { traces?: unknown[] } | null)?.traces ?? []).filter(isObject)
-  const tracesOf = (agent: string): number =>
-    traces.filter(trace => isObject(trace['metadata']) && trace['metadata']['agent'] === agent).length
-  const within = (name: string, value: number, [least, most]: readonly [number, number]): readonly string[] =>
-    value >= least && value <= most ? [] : [`${name}: wanted ${least} to ${most}, got ${value}`]
-  const broken = calls.filter(call => call.agent === 'main' && call.join !== null && call.join !== 'exact')
-  const isAllowed = row.status === 'ERROR' && row.failureClass === 'harness' && expected.mayFail?.test(row.error ?? '')
-  return [
-    ...(isAllowed || row.status === expected.status
-      ? []
-      : [`status: wanted ${expected.status}, got ${row.status} (${row.error})`]),
-    ...(isAllowed || row.failureClass === expected.failureClass
-      ? []
-      : [`failure_class: wanted ${expected.failureClass}, got ${row.failureClass}`]),
-    ...(expected.error === undefined || expected.error.test(row.error ?? '') ? [] : [`error: ${row.error}`]),
-    ...within('failed calls', row.failedCalls, expected.failed),
-    ...within('main traces', tracesOf('main'), expected.main),
-    ...within('sub traces', tracesOf('sub'), expected.sub),
-    ...within('side calls', row.calls - calls.filter(call => call.agent !== 'side').length, expected.side),
-    ...within('calls', row.calls, [expected.calls, Number.POSITIVE_INFINITY]),
-    ...(expected.joins === 'exact' && broken.length > 0
-      ? [`${broken.length} joins not exact: ${JSON.stringify(row.breaks)}`]
-      : []),
-  ]
-}
-
-function failed(harness: CliId, scenario: Scenario, folder: string, startedAt: number, problem: string): Outcome {
-  return {
-    harness,
-    scenario: scenario.name,
-    problems: [problem],
-    agreement: { matched: 0, total: 0, ways: {}, problems: [] },
-    rows: [],
-    note: null,
-    seconds: (performance.now() - startedAt) / 1000,
-    folder,
-  }
-}
-
 function sessionFolder(folder: string): string | null {
   const sessions = join(folder, 'state', 'sessions')
   const [name] = existsSync(sessions) ? readdirSync(sessions).filter(entry => entry.startsWith('s-')) : []
@@ -277,13 +240,24 @@ function summed(all: readonly Agreement[]): Agreement {
   return { matched: sum('matched'), total: sum('total'), ways, problems: all.flatMap(one => one.problems) }
 }
 
+/** Below the range from which the system gives ports to outgoing connections, so that nobody takes it by chance meanwhile. */
 async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(20_000, 30_000)
+    const taken = await Promise.all(['127.0.0.1', '127.0.0.2'].map(host => isTaken(host, port)))
+    if (!taken.includes(true)) return port
+  }
+}
+
+async function isTaken(host: string, port: number): Promise<boolean> {
   const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
+  server.listen(port, host)
+  try {
+    await once(server, 'listening')
+  } catch {
+    return true
+  }
   server.close()
   await once(server, 'close')
-  if (typeof address !== 'object' || address === null) throw new Error('no port')
-  return address.port
+  return false
 }

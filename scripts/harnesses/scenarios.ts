@@ -2,29 +2,10 @@
 // retries at a glance" of the harness book), that failure, its class and its accounts are what is expected.
 
 import type { HarnessId } from '../../src/harnesses/registry.js'
+import type { Expectation } from './expect.js'
 import type { Fault } from './wire.js'
 
 export type CliId = Exclude<HarnessId, 'shell'>
-
-export interface Expectation {
-  readonly status: 'COMPLETED' | 'ERROR'
-  readonly failureClass: string | null
-  /** In the session's error text. */
-  readonly error?: RegExp
-  /** Errors that some seeds lead this CLI to, by its own rules; such a session is ERROR, harness. */
-  readonly mayFail?: RegExp
-  /** Calls that gave no answer, at least and at most. */
-  readonly failed: readonly [number, number]
-  /** Calls of the main agent, at least. */
-  readonly calls: number
-  /** Traces of the main agent, at least and at most. */
-  readonly main: readonly [number, number]
-  readonly sub: readonly [number, number]
-  readonly side: readonly [number, number]
-  /** All joins of the main traces; null = any, since the run breaks prefixes on purpose. */
-  readonly joins: 'exact' | null
-  readonly note?: string
-}
 
 export interface Scenario {
   readonly name: string
@@ -39,20 +20,23 @@ export interface Scenario {
   readonly seeds?: readonly number[]
   /** Of one answer. */
   readonly maxTokens?: number
+  /** CLIs that cannot be put through it, and why. */
+  readonly skip?: Partial<Record<CliId, string>>
   readonly limitMs: number
   readonly expect: (harness: CliId) => Expectation
 }
 
-const FINE: Expectation = {
+const FINE: Omit<Expectation, 'basis'> = {
   status: 'COMPLETED',
   failureClass: null,
   failed: [0, 0],
   calls: 4,
   main: [1, 1],
   sub: [0, 0],
-  side: [0, 0],
+  side: {},
   joins: 'exact',
 }
+const RETRIES = 'harness book, "Errors and retries at a glance"'
 const MINUTE = 60_000
 const at =
   (place: number, fault: Fault) =>
@@ -64,10 +48,16 @@ const engineError = (message: string, type: string, code: number) => ({ error: {
 const MID_RUN = 1
 
 export const SCENARIOS: readonly Scenario[] = [
-  { name: 'turns', script: 'fix-calculator', limitMs: 3 * MINUTE, expect: () => FINE },
+  {
+    name: 'turns',
+    script: 'fix-calculator',
+    limitMs: 3 * MINUTE,
+    expect: () => ({ ...FINE, basis: 'harness book, section 1 (a run with tools ends well)' }),
+  },
   {
     name: 'sub-agent',
     script: 'delegate',
+    skip: { pi: 'it has no tool for sub-agents (harness book, section 9)' },
     limitMs: 3 * MINUTE,
     expect: delegation,
   },
@@ -81,7 +71,7 @@ export const SCENARIOS: readonly Scenario[] = [
       body: engineError('too many requests', 'RateLimitError', 429),
     }),
     limitMs: 3 * MINUTE,
-    expect: () => ({ ...FINE, failed: [1, 1] }),
+    expect: () => ({ ...FINE, basis: `${RETRIES}, 429; section 3, point 5 (Retry-After)`, failed: [1, 1] }),
   },
   {
     name: 'server-error',
@@ -92,26 +82,21 @@ export const SCENARIOS: readonly Scenario[] = [
       body: engineError('the engine stumbled', 'InternalServerError', 500),
     }),
     limitMs: 3 * MINUTE,
-    expect: () => ({ ...FINE, failed: [1, 1] }),
+    expect: () => ({ ...FINE, basis: `${RETRIES}, 500`, failed: [1, 1] }),
   },
   {
     name: 'slow',
     script: 'fix-calculator',
     fault: at(MID_RUN, { kind: 'delay', ms: 7_000 }),
     limitMs: 3 * MINUTE,
-    expect: () => FINE,
+    expect: () => ({ ...FINE, basis: 'harness book, section 3, point 17 (silence limits)' }),
   },
   {
     name: 'cut',
     script: 'fix-calculator',
     fault: at(MID_RUN, { kind: 'cut', afterEvents: 6 }),
     limitMs: 3 * MINUTE,
-    expect: harness => ({
-      ...FINE,
-      failed: [1, 1],
-      // Told of the error in the stream it goes on; of a cut connection it would die. But it drops the turn and speaks as the user.
-      ...(harness === 'gemini_cli' && { main: [1, 2] as const, joins: null, note: 'goes on with a word as the user' }),
-    }),
+    expect: cut,
   },
   {
     name: 'compaction',
@@ -144,13 +129,7 @@ export const SCENARIOS: readonly Scenario[] = [
     seeds: [1, 10, 12],
     maxTokens: 400,
     limitMs: 3 * MINUTE,
-    expect: harness => ({
-      ...FINE,
-      calls: 1,
-      main: [1, 12],
-      joins: null,
-      ...(harness === 'codex' && { mayFail: /max_output_tokens/, note: 'an answer cut at the limit ends it' }),
-    }),
+    expect: drunk,
   },
   {
     name: 'long-loop',
@@ -158,41 +137,108 @@ export const SCENARIOS: readonly Scenario[] = [
     limitMs: 6 * MINUTE,
     expect: harness => ({
       ...FINE,
+      basis: 'the issue, acceptance 6',
       calls: 31,
-      // After thirty turns it asks a small model whether it runs in circles.
-      ...(harness === 'gemini_cli' && { side: [1, 2] as const }),
+      turns: 30,
+      ...(harness === 'gemini_cli' && {
+        basis: 'the issue, acceptance 6; its check for loops: measured',
+        side: { utility: [1, 1] as const },
+        note: 'asks a small model after thirty turns whether it runs in circles',
+      }),
     }),
   },
 ]
 
 function delegation(harness: CliId): Expectation {
-  const delegated: Expectation = { ...FINE, calls: 3, sub: [1, 1], failed: [0, 1] }
-  switch (harness) {
-    case 'pi':
-      return { ...FINE, calls: 3, note: 'has no sub-agent: the parent works alone' }
-    case 'codex':
-      // Qwen3's template leaves out the thinking before the last user message.
-      return { ...delegated, main: [1, 2], joins: null, note: "the sub-agent's result comes as a user message" }
-    default:
-      return delegated
+  const delegated: Expectation = {
+    ...FINE,
+    basis: `harness book, section ${SECTIONS[harness]}, sub-agent`,
+    calls: 3,
+    sub: [1, 1],
+    failed: [0, 1],
   }
+  // Qwen3's template leaves out the thinking before the last user message.
+  return harness === 'codex'
+    ? { ...delegated, main: [1, 2], joins: null, note: "the sub-agent's result comes as a user message" }
+    : delegated
+}
+
+function cut(harness: CliId): Expectation {
+  const retried: Expectation = { ...FINE, basis: `${RETRIES}, cut stream`, failed: [1, 1] }
+  // Told of the error in the stream it goes on; of a cut connection it would die. But it drops the turn and speaks as the user.
+  return harness === 'gemini_cli'
+    ? {
+        ...retried,
+        basis: 'harness book, section 6 (an error object in the stream is retried); how: measured',
+        main: [1, 2],
+        joins: null,
+        note: 'goes on with a word as the user',
+      }
+    : retried
+}
+
+function drunk(harness: CliId): Expectation {
+  const section = `harness book, section ${SECTIONS[harness]}`
+  const survived: Expectation = {
+    ...FINE,
+    basis: `${section}; number of calls and traces: measured`,
+    calls: 1,
+    main: [1, 12],
+    joins: null,
+  }
+  return harness === 'codex'
+    ? {
+        ...survived,
+        basis: `${section} (response.incomplete ends it with exit 1)`,
+        mayFail: /max_output_tokens/,
+        note: 'an answer cut at the limit ends it',
+      }
+    : survived
 }
 
 function compaction(harness: CliId): Expectation {
-  const compacted: Expectation = { ...FINE, calls: 8, failed: [1, 1], main: [2, 5], side: [0, 1], joins: null }
+  const compacted: Expectation = {
+    ...FINE,
+    basis: `decisions, section 6; ${RETRIES}, context error`,
+    calls: 8,
+    failed: [1, 1],
+    main: [2, 5],
+    side: { compaction: [1, 1] },
+    joins: null,
+  }
   switch (harness) {
     case 'codex':
-      return { ...compacted, failed: [0, 0], note: 'compacts by usage' }
+      return {
+        ...compacted,
+        basis: 'decisions, section 6; harness book, section 5 (by usage alone)',
+        failed: [0, 0],
+        note: 'compacts by usage',
+      }
     case 'gemini_cli':
       return {
         ...FINE,
+        basis: `decisions, section 6 (the documented failure); ${RETRIES}, context error`,
         status: 'ERROR',
         failureClass: 'harness',
         calls: 8,
         failed: [1, 1],
-        note: 'has no answer to it',
+        note: 'has no answer to a context error: it ends',
+      }
+    case 'qwen_code':
+      return {
+        ...compacted,
+        basis: 'harness book, section 7 (one try at a context error); that this chat is long enough: measured',
       }
     default:
       return compacted
   }
+}
+
+const SECTIONS: Readonly<Record<CliId, number>> = {
+  claude_code: 4,
+  codex: 5,
+  gemini_cli: 6,
+  qwen_code: 7,
+  opencode: 8,
+  pi: 9,
 }

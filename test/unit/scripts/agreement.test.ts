@@ -71,7 +71,14 @@ const exchange = (path: string, body: unknown, answer: unknown): Exchange => ({
 
 /** A session of two calls in all three views, as `over` changes it. */
 function session(
-  over: { readonly echo?: string; readonly printed?: string; readonly logprob?: number; readonly third?: boolean } = {},
+  over: {
+    readonly echo?: string
+    readonly printed?: string
+    readonly logprob?: number
+    readonly third?: boolean
+    readonly calls?: number
+    readonly side?: Readonly<Record<string, number>>
+  } = {},
 ) {
   const user = { role: 'user', content: 'go' }
   const tools = [{ type: 'function', function: { name: 'run' } }]
@@ -89,7 +96,7 @@ function session(
   })
   const result = {
     trajectory: {
-      metadata: { ledger: { calls: 2, tokens: { sampled: 4 } } },
+      metadata: { ledger: { calls: over.calls ?? 2, tokens: { sampled: 4 }, side_calls: over.side ?? {} } },
       traces: [
         {
           prompt_ids: [1, 2],
@@ -135,5 +142,7 @@ t.test('each disagreement is found', async t => {
   t.match(session({ echo: 'something else' }), { matched: 1, problems: [/msg_aa .* shows it nowhere again/] })
   t.match(session({ printed: 'other words' }), { matched: 1, problems: [/msg_bb .* shows it nowhere again/] })
   t.match(session({ logprob: -0.75 }), { problems: [/msg_aa: context or logprobs are not the engine's/] })
-  t.match(session({ third: true }), { total: 3, problems: [/in no trace/, /the service counts 2 calls/] })
+  t.match(session({ third: true }), { total: 2, problems: [/in no trace; 0 side calls/, /the service counts 2 calls/] })
+  t.match(session({ third: true, calls: 3, side: { compaction: 1 } }), { matched: 2, total: 2, problems: [] })
+  t.match(session({ calls: 3, side: { compaction: 1 } }), { problems: [/in no trace; 1 side calls/, /counts 3 calls/] })
 })
