@@ -56,7 +56,7 @@ export interface ThreadControl {
   drain(deadlineMs: number): Promise<readonly Address[]>
   inspect(deadlineMs: number): Promise<SystemInspection>
   heap(deadlineMs: number): Promise<HeapFigures>
-  /** Ends the thread at once, whatever it is doing. Resolves when it is gone. */
+  /** Ends the thread at once, whatever it is doing (but see `endsBetweenTurns` in spawn.ts). Resolves when it is gone. */
   kill(): Promise<void>
 }
 

@@ -35,6 +35,8 @@ export interface HostedThread {
   readonly drainMs: number
   readonly env?: Readonly<Record<string, string>>
   readonly resourceLimits?: ResourceLimits
+  /** See `ThreadEnvironment` in spawn.ts. */
+  readonly endsBetweenTurns?: boolean
 }
 
 export interface ThreadGroup {

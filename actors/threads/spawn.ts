@@ -5,10 +5,13 @@ import { type ErrorData, errorData } from '../../src/domain/errors.js'
 import { EVENTS } from '../../src/observability/events.js'
 import type { LogLevel } from '../../src/observability/logger.js'
 import type { ActorClock, Logger } from '../system/behavior.js'
-import type { BootData } from './boot.thread.js'
+import { realClock } from '../system/clock.js'
+import { type BootData, END } from './boot-data.js'
 import { controlThread, type ThreadControl } from './control.js'
 import { loadThread, runThread } from './entry.js'
 
+/** How long a thread gets to end by itself, real time. */
+const END_MS = 3_000
 /** How long an inline thread gets to let go of what it holds when it is killed. */
 const INLINE_KILL_MS = 2_000
 
@@ -16,6 +19,11 @@ export interface ThreadEnvironment {
   /** The thread's whole environment but for NODE_OPTIONS. Default: empty. */
   readonly env?: Readonly<Record<string, string>>
   readonly resourceLimits?: ResourceLimits
+  /**
+   * When killed it ends by itself between two turns of its event loop, and is ended by force only when it does not. For a thread that
+   * owns a store: cut off in the middle of a transaction it would take the store's lock with it, and never be gone.
+   */
+  readonly endsBetweenTurns?: boolean
 }
 
 /**
@@ -60,7 +68,15 @@ export function startThread(options: StartThreadOptions): RunningThread {
   return options.mode === 'real' ? startReal(options) : startInline(options)
 }
 
-function startReal({ entry, name, clock, log, logLevel, ...environment }: StartThreadOptions): RunningThread {
+function startReal({
+  entry,
+  name,
+  clock,
+  log,
+  logLevel,
+  endsBetweenTurns = false,
+  ...environment
+}: StartThreadOptions): RunningThread {
   const system = new MessageChannel()
   const control = new MessageChannel()
   const data: BootData = { name, entry: entry.href, logLevel, systemPort: system.port2, controlPort: control.port2 }
@@ -81,6 +97,17 @@ function startReal({ entry, name, clock, log, logLevel, ...environment }: StartT
     })
   })
   const kill = async () => {
+    if (endsBetweenTurns) {
+      worker.postMessage(END)
+      const stopWaiting = new AbortController()
+      await Promise.race([
+        exited,
+        realClock()
+          .sleep(END_MS, stopWaiting.signal)
+          .catch(() => undefined),
+      ])
+      stopWaiting.abort()
+    }
     await worker.terminate()
     await exited
   }

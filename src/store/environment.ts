@@ -106,21 +106,23 @@ function environmentOf(
     }
   }
 
+  /** After this turn of the event loop, with what came in it: frames that waited while the last commit was written go together. */
   async function writeAll(): Promise<void> {
+    await new Promise(setImmediate)
     while (queue.length > 0) {
       const group = takeGroup(queue)
       try {
         checkRoom(group, pages(), maxBytes, file.freeBytes())
         file.prepare(pages().fileBytes, sum(group))
-        await writeGroup(database, group)
+        writeGroup(database, group)
         for (const one of group) one.resolve()
+        pendingBytes -= sum(group)
+        if (queue.length > 0) await new Promise(setImmediate)
       } catch (cause) {
         const error = storeError(cause, `write to ${folder}`)
         for (const one of [...group, ...queue.splice(0)]) one.reject(error)
         pendingBytes = 0
-        break
       }
-      pendingBytes -= sum(group)
     }
     // In the turn in which the queue was seen empty: what is asked for next starts it again.
     isWriting = false
@@ -143,10 +145,9 @@ function environmentOf(
         )
         queue.push({ changes, bytes, makesRoom, resolve, reject })
         pendingBytes += bytes
-        // After this turn of the event loop: what is asked for in one turn goes to disk together.
         if (isWriting) return
         isWriting = true
-        writing = Promise.resolve().then(writeAll)
+        writing = writeAll()
       })
     },
     get(key) {
@@ -246,27 +247,20 @@ function checkRoom(
 /** Pages of the tree that a commit rewrites beside its values. */
 const MARGIN_PAGES = 16
 
-/** One transaction. Resolves when it is on disk. */
-async function writeGroup(
-  database: RootDatabase<Uint8Array, StoreKeyOfLmdb>,
-  group: readonly Pending[],
-): Promise<void> {
-  const promises = new Set<Promise<boolean>>()
-  const batch = database.batch(() => {
-    for (const { changes } of group) {
-      for (const { key, value } of changes) {
-        promises.add(value === null ? database.remove([...key]) : database.put([...key], seal(key, value)))
-      }
+/**
+ * One transaction, on disk when this returns. It holds up its thread for one flush, on purpose: lmdb's background writer never lets go of
+ * a thread that ends while it writes, and the whole process then hangs.
+ */
+function writeGroup(database: RootDatabase<Uint8Array, StoreKeyOfLmdb>, group: readonly Pending[]): void {
+  const sealed = group.flatMap(({ changes }) =>
+    changes.map(({ key, value }) => ({ key: [...key], value: value && seal(key, value) })),
+  )
+  database.transactionSync(() => {
+    for (const { key, value } of sealed) {
+      if (value === null) database.remove(key)
+      else database.put(key, value)
     }
   })
-  const settled = await Promise.allSettled([batch, ...promises])
-  const failed = settled.find(one => one.status === 'rejected')
-  if (failed === undefined) return
-  // lmdb tells why in a second promise.
-  throw await Promise.resolve(failed.reason.commitError).then(
-    () => failed.reason,
-    (cause: unknown) => cause,
-  )
 }
 
 const beginsWith = (key: StoreKey, prefix: StoreKey): boolean =>
