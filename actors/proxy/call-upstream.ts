@@ -2,9 +2,10 @@
 // Every way it can end is a value; nothing is thrown. Another replica is asked only when the first could not be reached at all.
 
 import { RolloutError } from '../../src/domain/errors.js'
+import { parseAnswerBytes } from '../../src/http/answer-bytes.js'
 import type { HttpAnswer, HttpClient } from '../../src/http/client.js'
 import { eventBatchesOf } from '../../src/http/event-stream.js'
-import { parseJsonObject } from '../../src/http/json-body.js'
+import { jsonObjectBy } from '../../src/http/json-body.js'
 import type {
   UpstreamAnswer,
   UpstreamDelta,
@@ -68,7 +69,7 @@ export async function callUpstream(call: UpstreamCall): Promise<CallOutcome> {
         received = count
       })
     }
-    const answer = call.profile.readAnswer(parseJsonObject(await response.text()))
+    const answer = call.profile.readAnswer(jsonObjectBy(parseAnswerBytes, await response.bytes()))
     return { kind: 'answered', answer, firstTokenAtMs: null }
   } catch (cause) {
     if (call.signal.aborted) return { kind: 'cancelled', abortedTokens: received }

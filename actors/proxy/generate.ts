@@ -177,7 +177,7 @@ async function ask(
         await reply.fail({ status: 503, message: `the inference server ${what}`, headers: { 'retry-after': '2' } })
         return false
       }
-      const response = canonicalResponse(answer, identity)
+      const response = canonicalResponse(answer, identity, call.decoded)
       const record = completionRecord({
         ...prepared,
         completionId: identity.id as CompletionId,
@@ -281,7 +281,11 @@ const answerTurn = ({ content, reasoning, toolCalls }: CanonicalResponse) => ({
   toolCalls,
 })
 
-function canonicalResponse(answer: UpstreamAnswer, identity: EventIdentity): CanonicalResponse {
+function canonicalResponse(
+  answer: UpstreamAnswer,
+  identity: EventIdentity,
+  { wantsLogprobs }: CanonicalRequest,
+): CanonicalResponse {
   return {
     ...identity,
     content: answer.content,
@@ -290,8 +294,7 @@ function canonicalResponse(answer: UpstreamAnswer, identity: EventIdentity): Can
     finish: answer.finish,
     ...(answer.stopSequence !== null && { stopSequence: answer.stopSequence }),
     usage: usageOfAnswer(answer),
-    // The dialect passes it on only to a harness that asked.
-    ...(answer.logprobContent !== null && { logprobs: { content: answer.logprobContent } }),
+    ...(wantsLogprobs && answer.logprobContent !== null && { logprobs: { content: answer.logprobContent } }),
   }
 }
 

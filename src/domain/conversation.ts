@@ -74,6 +74,8 @@ export interface CanonicalRequest {
   readonly parallelToolCalls?: boolean
   readonly sampling: RequestedSampling
   readonly stream: boolean
+  /** The harness wants Chat's `logprobs` in the answer. Absent = no. */
+  readonly wantsLogprobs?: boolean
   /** `{type:"json_schema", json_schema:{...}}` or `{type:"json_object"}`, in Chat's own form. */
   readonly responseFormat?: JsonObject
   readonly reasoningEffort?: string

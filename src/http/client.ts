@@ -30,7 +30,9 @@ export interface HttpAnswer {
   readonly headers: Readonly<Record<string, string | undefined>>
   /** Read once: chunks as they come. Not reading them holds the sender back. Breaking off closes the connection. */
   chunks(): AsyncIterable<Uint8Array>
-  /** Whole body as UTF-8, at most `maxBytes` (default 256 MiB), else UPSTREAM_MALFORMED. */
+  /** Whole body, at most `maxBytes` (default 256 MiB), else UPSTREAM_MALFORMED. */
+  bytes(maxBytes?: number): Promise<Buffer>
+  /** The same as UTF-8. */
   text(maxBytes?: number): Promise<string>
   /** Drops what is left of the body. */
   discard(): void
@@ -82,24 +84,26 @@ function answerOf(response: Dispatcher.ResponseData, call: HttpCall): HttpAnswer
       throw failureOf(cause, call)
     }
   }
+  async function bytes(maxBytes = MAX_ANSWER_BYTES): Promise<Buffer> {
+    const parts: Uint8Array[] = []
+    let size = 0
+    for await (const chunk of chunks()) {
+      size += chunk.byteLength
+      if (size > maxBytes) {
+        throw new RolloutError('UPSTREAM_MALFORMED', `answer of ${originOf(call.url)} is over ${maxBytes} bytes`)
+      }
+      parts.push(chunk)
+    }
+    return Buffer.concat(parts)
+  }
   return {
     status: response.statusCode,
     headers: Object.fromEntries(
       Object.entries(response.headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]),
     ),
     chunks,
-    async text(maxBytes = MAX_ANSWER_BYTES) {
-      const parts: Uint8Array[] = []
-      let bytes = 0
-      for await (const chunk of chunks()) {
-        bytes += chunk.byteLength
-        if (bytes > maxBytes) {
-          throw new RolloutError('UPSTREAM_MALFORMED', `answer of ${originOf(call.url)} is over ${maxBytes} bytes`)
-        }
-        parts.push(chunk)
-      }
-      return Buffer.concat(parts).toString('utf8')
-    },
+    bytes,
+    text: async maxBytes => (await bytes(maxBytes)).toString('utf8'),
     discard() {
       // Destroying is what frees the connection when a body is not wanted; the error that follows is of our own making.
       response.body.on('error', () => {}).destroy()

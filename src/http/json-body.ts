@@ -4,10 +4,13 @@ import { RolloutError } from '../domain/errors.js'
 import { isObject, type JsonObject } from '../domain/json.js'
 
 /** Throws RolloutError UPSTREAM_MALFORMED saying what came in its place; never with a part of the body. */
-export function parseJsonObject(text: string): JsonObject {
+export const parseJsonObject = (text: string): JsonObject => jsonObjectBy(JSON.parse, text)
+
+/** The same of what `parse` makes of `body`; it throws where the body is not JSON. */
+export function jsonObjectBy<B>(parse: (body: B) => unknown, body: B): JsonObject {
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = parse(body)
   } catch (cause) {
     throw new RolloutError('UPSTREAM_MALFORMED', 'answer of the inference server: the body is not JSON', { cause })
   }

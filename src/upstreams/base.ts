@@ -35,7 +35,7 @@ export interface UpstreamAnswer {
   readonly promptIds: Int32Array | null
   readonly sampledIds: Int32Array | null
   readonly logprobs: Float32Array | null
-  /** Chat's `logprobs.content`, for a harness that asked for logprobs. */
+  /** Chat's `logprobs.content`, for a harness that asked for logprobs. Made when it is read, if the answer came as bytes. */
   readonly logprobContent: readonly JsonObject[] | null
   /** Of the weights at the end of the answer. */
   readonly weightVersion: string | null
@@ -75,7 +75,7 @@ export interface UpstreamProfile {
   buildRequest(request: CanonicalRequest, options: UpstreamRequestOptions): UpstreamRequest
   /** What of the request makes this server sample under a grammar, so that logprobs are not the policy's; null = nothing known. */
   grammar(request: CanonicalRequest): string | null
-  /** Throws RolloutError UPSTREAM_MALFORMED. */
+  /** `body`: of JSON.parse or parseAnswerBytes. Throws RolloutError UPSTREAM_MALFORMED. */
   readAnswer(body: JsonObject): UpstreamAnswer
   streamReader(): UpstreamStreamReader
   readError(status: number, headers: Readonly<Record<string, string | undefined>>, body: string): UpstreamErrorInfo

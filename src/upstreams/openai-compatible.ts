@@ -2,7 +2,7 @@
 // trained; it serves side models (titles, routers) and dialect tests.
 
 import type { UpstreamProfile } from './base.js'
-import { finishOf, firstChoice, logprobContentOf, messageParts, usageOf } from './shared/chat-answer.js'
+import { finishOf, firstChoice, logprobEntriesOf, messageParts, usageOf } from './shared/chat-answer.js'
 import { decodingFields, promptFields } from './shared/chat-request.js'
 import { chatStreamReader } from './shared/chat-stream.js'
 import { readError } from './shared/errors.js'
@@ -41,7 +41,9 @@ export const openaiCompatible: UpstreamProfile = {
       promptIds: null,
       sampledIds: null,
       logprobs: null,
-      logprobContent: logprobContentOf(choice),
+      get logprobContent() {
+        return logprobEntriesOf(choice)
+      },
       weightVersion: null,
     }
   },

@@ -7,6 +7,7 @@ import {
   finishOf,
   firstChoice,
   logprobContentOf,
+  logprobEntriesOf,
   logprobsOf,
   messageParts,
   usageOf,
@@ -48,7 +49,6 @@ export const sglang: UpstreamProfile = {
     const parts = messageParts(choice)
     const meta = objectOf(choice['meta_info'])
     const finish = textOf(choice['finish_reason']) ?? textOf(objectOf(meta?.['finish_reason'])?.['type'])
-    const logprobContent = logprobContentOf(choice)
     const sampled = sampledOf(choice, body)
     const usage = usageOf(body['usage'])
     const spans = weightSpansOf(meta?.['weight_versions'] ?? choice['weight_versions'])
@@ -61,7 +61,9 @@ export const sglang: UpstreamProfile = {
       promptIds: idsOf(choice['prompt_token_ids']) ?? idsOf(choice['input_token_ids']),
       sampledIds: sampled.ids,
       logprobs: sampled.logprobs,
-      logprobContent,
+      get logprobContent() {
+        return logprobEntriesOf(choice)
+      },
       weightVersion: versionOf(meta?.['weight_version']),
       ...(spans !== null && { weightSpans: spans }),
     }

@@ -6,6 +6,7 @@ import {
   finishOf,
   firstChoice,
   logprobContentOf,
+  logprobEntriesOf,
   logprobsOf,
   messageParts,
   usageOf,
@@ -46,7 +47,6 @@ export const vllm: UpstreamProfile = {
   readAnswer(body) {
     const choice = firstChoice(body)
     const parts = messageParts(choice)
-    const logprobContent = logprobContentOf(choice)
     const engineFinish = textOf(choice['finish_reason'])
     const spans = weightSpansOf(choice['weight_versions'])
     return {
@@ -57,8 +57,10 @@ export const vllm: UpstreamProfile = {
       usage: usageOf(body['usage']),
       promptIds: idsOf(body['prompt_token_ids']) ?? idsOf(choice['prompt_token_ids']),
       sampledIds: idsOf(choice['token_ids']),
-      logprobs: logprobsOf(logprobContent),
-      logprobContent,
+      logprobs: logprobsOf(logprobContentOf(choice)),
+      get logprobContent() {
+        return logprobEntriesOf(choice)
+      },
       weightVersion: null,
       ...(spans !== null && { weightSpans: spans }),
     }

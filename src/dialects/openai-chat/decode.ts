@@ -71,6 +71,7 @@ export function decodeChatRequest(
     ...(parallel !== undefined && { parallelToolCalls: parallel }),
     sampling: readSampling(body),
     stream: booleanField(body, 'stream') ?? false,
+    ...(booleanField(body, 'logprobs') && { wantsLogprobs: true }),
     ...(format && format['type'] !== 'text' && { responseFormat: format }),
     ...(effort !== undefined && effort !== 'none' && { reasoningEffort: effort }),
     ...(thinking !== undefined && { enableThinking: thinking }),
@@ -78,7 +79,6 @@ export function decodeChatRequest(
     rules,
     echo: {
       includeUsage: booleanField(objectField(body, 'stream_options') ?? {}, 'include_usage', 'stream_options') ?? false,
-      logprobs: booleanField(body, 'logprobs') ?? false,
       topLogprobs: integerField(body, 'top_logprobs') ?? 0,
     },
   }

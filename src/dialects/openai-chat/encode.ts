@@ -20,7 +20,7 @@ export function encodeChatCompletion(response: CanonicalResponse, request: Canon
           ...(response.reasoning && { reasoning_content: response.reasoning }),
           ...(response.toolCalls.length > 0 && { tool_calls: response.toolCalls.map(toolCall) }),
         },
-        ...(response.logprobs && request.echo['logprobs'] === true && { logprobs: response.logprobs }),
+        ...(response.logprobs && request.wantsLogprobs && { logprobs: response.logprobs }),
         finish_reason: endingOf(response, response.toolCalls.length),
       },
     ],
@@ -42,7 +42,7 @@ export function chatStream(request: CanonicalRequest): StreamEncoder {
     const finish = endingOf(response, response.toolCalls.length)
     const whole = isEmpty ? wholeDeltas(response).map(fields => delta(fields)) : []
     isHeld = true
-    const logprobs = response.logprobs && request.echo['logprobs'] === true ? { logprobs: response.logprobs } : {}
+    const logprobs = response.logprobs && request.wantsLogprobs ? { logprobs: response.logprobs } : {}
     return [
       ...whole,
       delta({}, { ...logprobs, finish_reason: finish }),

@@ -3,6 +3,7 @@
 import type { PolicySpan } from '../../domain/completion.js'
 import type { FinishReason, ToolCall, Usage } from '../../domain/conversation.js'
 import type { JsonObject } from '../../domain/json.js'
+import { LogprobList } from '../../http/answer-bytes.js'
 import { countOf, listOf, malformed, objectOf, textOf } from './read.js'
 
 export interface ChatMessageParts {
@@ -72,15 +73,22 @@ export function usageOf(value: unknown): Usage | null {
 }
 
 /** `logprobs.content` of a choice or chunk; null where there is none. */
-export function logprobContentOf(choice: JsonObject): readonly JsonObject[] | null {
-  const content = objectOf(choice['logprobs'])?.['content']
+export function logprobContentOf(choice: JsonObject): LogprobList | readonly JsonObject[] | null {
+  const content: unknown = objectOf(choice['logprobs'])?.['content']
+  if (content instanceof LogprobList) return content
   if (!Array.isArray(content)) return null
   return content.filter((entry): entry is JsonObject => objectOf(entry) !== null)
 }
 
+export const logprobEntriesOf = (choice: JsonObject): readonly JsonObject[] | null => {
+  const content = logprobContentOf(choice)
+  return content instanceof LogprobList ? content.entries() : content
+}
+
 /** Logprobs in nats; null when one entry has none. */
-export function logprobsOf(content: readonly JsonObject[] | null): Float32Array | null {
+export function logprobsOf(content: LogprobList | readonly JsonObject[] | null): Float32Array | null {
   if (content === null) return null
+  if (content instanceof LogprobList) return content.values
   const logprobs = new Float32Array(content.length)
   for (const [index, entry] of content.entries()) {
     const value = entry['logprob']

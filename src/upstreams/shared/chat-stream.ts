@@ -8,7 +8,7 @@ import type { UpstreamDelta, UpstreamStreamReader } from '../base.js'
 import {
   argumentsText,
   finishOf,
-  logprobContentOf,
+  logprobEntriesOf,
   logprobsOf,
   reasoningOf,
   usageOf,
@@ -66,7 +66,7 @@ export function chatStreamReader(): UpstreamStreamReader {
       sampled ??= []
       for (const id of ids) sampled.push(id)
     }
-    const entries = logprobContentOf(choice)
+    const entries = logprobEntriesOf(choice)
     if (entries !== null) {
       logprobContent ??= []
       for (const entry of entries) logprobContent.push(entry)

@@ -15,6 +15,8 @@ export const objectOf = (value: unknown): JsonObject | null => (isObject(value) 
 
 /** Token ids, or null when it is no list of non-negative integers below 2^31. */
 export function idsOf(value: unknown): Int32Array | null {
+  // Read from the answer's bytes.
+  if (value instanceof Int32Array) return value
   if (!Array.isArray(value)) return null
   const ids = new Int32Array(value.length)
   for (let index = 0; index < value.length; index += 1) {
