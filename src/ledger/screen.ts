@@ -51,11 +51,11 @@ export interface Observed extends Seen {
  */
 export function screen(ledger: SessionLedger): Screened {
   const setAside: SetAside[] = []
-  const usable: (Omit<Call, 'rank'> & { readonly hash: number })[] = []
+  const usable: { readonly call: Omit<Call, 'rank'> & { rank: number }; readonly hash: number }[] = []
   const all = viewLedger(ledger)
   let sampledTokens = ledger.failed.reduce((sum, failed) => sum + failed.abortedTokens, 0)
   for (const seen of all) {
-    const { record, prompt } = seen
+    const { record, delivered, prompt, messages, tools } = seen
     if (record.sessionId !== ledger.sessionId)
       throw new RolloutError('INTERNAL_BUG', `call ${record.completionId} is of another session`, {
         details: { wanted: ledger.sessionId, got: record.sessionId },
@@ -65,21 +65,27 @@ export function screen(ledger: SessionLedger): Screened {
     const reason = unusable(record, prompt !== null)
     const { sampledIds: sampled, logprobs } = record
     if (reason !== null) setAside.push({ seen, reason, tokens })
-    else if (prompt && sampled && logprobs && tokens > 0)
-      usable.push({ ...seen, prompt, sampled, logprobs, side: record.sideRule !== null, hash: hashOf(sampled) })
+    else if (prompt && sampled && logprobs && tokens > 0) {
+      const side = record.sideRule !== null
+      const call = { record, delivered, prompt, messages, tools, sampled, logprobs, side, rank: 0 }
+      usable.push({ call, hash: hashOf(sampled) })
+    }
   }
   usable.sort(
     (left, right) =>
-      left.record.startedAtMs - right.record.startedAtMs ||
-      left.prompt.length - right.prompt.length ||
+      left.call.record.startedAtMs - right.call.record.startedAtMs ||
+      left.call.prompt.length - right.call.prompt.length ||
       left.hash - right.hash ||
-      compareText(left.record.completionId, right.record.completionId),
+      compareText(left.call.record.completionId, right.call.record.completionId),
   )
+  usable.forEach(({ call }, rank) => {
+    call.rank = rank
+  })
   return {
-    calls: usable.map(({ hash: _, ...call }, rank) => ({ ...call, rank })),
+    calls: usable.map(({ call }) => call),
     setAside,
     seen: all,
-    observed: all.flatMap(seen => (seen.prompt ? [{ ...seen, prompt: seen.prompt }] : [])),
+    observed: all.filter((seen): seen is Observed => seen.prompt !== null),
     sampledTokens,
   }
 }
