@@ -14,6 +14,8 @@ const COMMANDS = {
   quickstart: ['dist/main.js', 'quickstart', ...args],
   test: ['scripts/test.mjs', ...args],
   e2e: ['scripts/test.mjs', '--e2e', ...args],
+  'test-soak': ['dist/scripts/soak.js', ...args],
+  'perf-ledger': ['--expose-gc', 'dist/scripts/perf/ledger.js', ...args],
   'perf-proxy': ['dist/scripts/perf/proxy.js', ...args],
   'e2e-harnesses': ['dist/scripts/e2e-harnesses.js', ...args],
   'e2e-engines': ['dist/scripts/e2e-engines.js', ...args],

@@ -106,20 +106,31 @@ export const prefixOf = (path: TokenPath, length: number): TokenPath =>
 /** A copy of ids `[from, to)`. O(to - from), and the number of segments behind `from`. */
 export function idsOf(path: TokenPath, from = 0, to = path.length): Int32Array {
   const first = Math.max(0, from)
-  let end = Math.max(first, Math.min(to, path.length))
+  const end = Math.max(first, Math.min(to, path.length))
   const ids = new Int32Array(end - first)
-  for (let number = path.segment; end > first; ) {
+  copyIds(path, first, end, ids, 0)
+  return ids
+}
+
+/** Writes ids `[from, to)` of the path, all of them within it, to `target` from `at` on. Costs what `idsOf` does. */
+export function copyIds(path: TokenPath, from: number, to: number, target: Int32Array, at: number): void {
+  let end = to
+  for (let number = path.segment; end > from; ) {
     const segment = path.tree.segments[number]
     if (!segment) throw new RolloutError('INTERNAL_BUG', 'a token path leaves its tree')
-    if (segment.start < end) {
-      const begin = Math.max(first, segment.start)
-      ids.set(segment.ids.subarray(begin - segment.start, end - segment.start), begin - first)
+    const { ids, start } = segment
+    if (start < end) {
+      const begin = Math.max(from, start)
+      if (end - begin > FEW) target.set(ids.subarray(begin - start, end - start), at + begin - from)
+      else for (let i = begin; i < end; i++) target[at + i - from] = ids[i - start] ?? 0
       end = begin
     }
     number = segment.parent
   }
-  return ids
 }
+
+/** Below this a loop costs less than a view. */
+const FEW = 64
 
 /** True when ids `[at, at + part.length)` of the path are `part`. */
 export function pathHas(path: TokenPath, part: Int32Array, at: number): boolean {

@@ -7,7 +7,7 @@ import { answerOf, isLikeAnswer, viewOf } from './chat.js'
 import type { Links, Path } from './forest.js'
 import { findInvalidToolCall } from './invalid-tool-call.js'
 import type { Call } from './screen.js'
-import { idsOf } from './token-tree.js'
+import { copyIds, idsOf } from './token-tree.js'
 
 export interface TraceInput {
   readonly path: Path
@@ -45,8 +45,8 @@ export function buildTrace({ path, links, breaks, untrained, maxTokens }: TraceI
   let last = first
   for (const call of path.calls) {
     const link = links.get(call)
-    const between = call === first || !link ? null : idsOf(call.prompt, link.end)
-    const start = at + (between?.length ?? 0)
+    const from = call === first || !link ? call.prompt.length : link.end
+    const start = at + call.prompt.length - from
     const trained = path.own.has(call) && !untrained.has(call)
     const fits = Math.max(0, Math.min(call.sampled.length, limit - start))
     if (trained) {
@@ -55,8 +55,8 @@ export function buildTrace({ path, links, breaks, untrained, maxTokens }: TraceI
     }
     at = start + call.sampled.length
     if (start >= limit) continue
-    if (between) {
-      responseIds.set(between, start - between.length)
+    if (link && call !== first) {
+      copyIds(call.prompt, from, call.prompt.length, responseIds, start + from - call.prompt.length)
       messages.push(...messagesBetween(last, call))
     }
     responseIds.set(call.sampled, start)
