@@ -2,6 +2,7 @@
 
 import { Command } from 'commander'
 import { errorData } from '../domain/errors.js'
+import { auditCommand } from './audit.js'
 import { cancelCommand } from './cancel.js'
 import { inspectCommand } from './inspect.js'
 import { quickstartCommand } from './quickstart/command.js'
@@ -21,6 +22,7 @@ const REGISTER = [
   watchCommand,
   cancelCommand,
   inspectCommand,
+  auditCommand,
   treeCommand,
 ]
 
