@@ -5,6 +5,7 @@ import type { Plan, UpstreamPlan } from '../../src/config/plan.js'
 import type { SessionLedger } from '../../src/domain/completion.js'
 import { isObject, type JsonObject } from '../../src/domain/json.js'
 import type { HttpClient } from '../../src/http/client.js'
+import { authorization } from '../../src/http/credentials.js'
 import type { UpstreamProfile } from '../../src/upstreams/base.js'
 import { upstreams } from '../../src/upstreams/registry.js'
 import { replicaOrder } from '../../src/upstreams/routing.js'
@@ -39,7 +40,7 @@ export function decoderFor(ledger: SessionLedger, plan: Plan, signal: AbortSigna
     return client
   }
   const close = async () => (await client)?.close()
-  return { decode: askEngine(connect, profile, url, upstream.modelServed, signal), close }
+  return { decode: askEngine(connect, profile, url, upstream, signal), close }
 }
 
 const profileOf = ({ profile }: UpstreamPlan): UpstreamProfile | null =>
@@ -49,17 +50,17 @@ function askEngine(
   connect: () => Promise<HttpClient>,
   profile: UpstreamProfile,
   url: string,
-  model: string,
+  { modelServed, apiKey }: UpstreamPlan,
   signal: AbortSignal,
 ): Decode {
   return async ids => {
-    const wanted = profile.detokenizeRequest(ids, model)
+    const wanted = profile.detokenizeRequest(ids, modelServed)
     if (wanted === null) return null
     const client = await connect()
     const answer = await client.request({
       method: 'POST',
       url: `${url.replace(/\/$/, '')}${wanted.path}`,
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...authorization(apiKey) },
       body: JSON.stringify(wanted.body),
       headersTimeoutMs: DETOKENIZE_LIMIT_MS,
       signal,

@@ -120,6 +120,6 @@ function targetOf(upstreams: readonly UpstreamPlan[], id: string) {
   if (plan === undefined || profile === undefined) {
     throw new RolloutError('INTERNAL_BUG', `upstream ${id} cannot be probed: it is not in the plan`)
   }
-  const { urls, modelServed, sampling, contextWindow } = plan
-  return { urls, profile, model: modelServed, sampling, contextWindow }
+  const { urls, modelServed, sampling, contextWindow, apiKey } = plan
+  return { urls, profile, model: modelServed, sampling, contextWindow, apiKey }
 }

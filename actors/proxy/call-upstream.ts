@@ -4,6 +4,7 @@
 import { RolloutError } from '../../src/domain/errors.js'
 import { parseAnswerBytes } from '../../src/http/answer-bytes.js'
 import type { HttpAnswer, HttpClient } from '../../src/http/client.js'
+import { authorization, withoutKey } from '../../src/http/credentials.js'
 import { eventBatchesOf } from '../../src/http/event-stream.js'
 import { jsonObjectBy } from '../../src/http/json-body.js'
 import type {
@@ -37,6 +38,7 @@ export interface UpstreamCall {
   readonly request: UpstreamRequest
   /** Base URL of the replica. */
   readonly url: string
+  readonly apiKey?: string | null | undefined
   readonly signal: AbortSignal
   readonly now: () => number
   /**
@@ -56,13 +58,15 @@ export async function callUpstream(call: UpstreamCall): Promise<CallOutcome> {
         'content-type': 'application/json',
         accept: call.request.stream ? 'text/event-stream' : 'application/json',
         ...call.request.headers,
+        ...authorization(call.apiKey),
       },
       body: JSON.stringify(call.request.body),
       signal: call.signal,
     })
     if (response.status < 200 || response.status > 299) {
       const error = call.profile.readError(response.status, response.headers, await response.text())
-      return { kind: 'failed', error, abortedTokens: 0, isUnsent: false, isBroken: false }
+      const message = withoutKey(error.message, call.apiKey)
+      return { kind: 'failed', error: { ...error, message }, abortedTokens: 0, isUnsent: false, isBroken: false }
     }
     if (/text\/event-stream/i.test(response.headers['content-type'] ?? '')) {
       return await readStream(call, response, count => {
@@ -97,7 +101,7 @@ async function readStream(
   let firstTokenAtMs: number | null = null
   const failed = (status: number, message: string, isBroken: boolean): CallOutcome => ({
     kind: 'failed',
-    error: { status, message, contextLength: null, retryAfter: null },
+    error: { status, message: withoutKey(message, call.apiKey), contextLength: null, retryAfter: null },
     abortedTokens: sampled(),
     isUnsent: false,
     isBroken,

@@ -141,6 +141,7 @@ async function ask(
         profile: prepared.model.upstream.profile,
         request: prepared.engine,
         url,
+        apiKey: prepared.model.upstream.plan.apiKey,
         signal,
         now: () => services.clock.now(),
         onDeltas: async deltas => reply.stream?.push(deltas.flatMap(delta => events.of(delta))),

@@ -81,6 +81,9 @@ export function refusalOf(cause: unknown, urls: readonly string[]): Refusal {
   }
 }
 
+/** Engines quote what they refuse. */
+const REFUSED = 'the inference server refused the gateway'
+
 /**
  * An error of the engine as the harness sees it: its status and words kept, but for addresses (`urls`: the upstreams'); our credentials at
  * the engine are not the harness's.
@@ -98,7 +101,7 @@ export function refusalOfUpstream(error: UpstreamErrorInfo, dialect: Dialect, ur
   const retryAfter = error.retryAfter ?? (error.status === 429 ? RETRY_AFTER_SECONDS : null)
   return {
     status: isOurs ? 502 : error.status,
-    message: withoutAddresses(error.message, urls),
+    message: isOurs ? REFUSED : withoutAddresses(error.message, urls),
     ...(error.status === 429 && { code: 'rate_limit_exceeded' }),
     ...(retryAfter !== null && { headers: { 'retry-after': retryAfter } }),
   }

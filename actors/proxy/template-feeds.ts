@@ -4,6 +4,7 @@
 import type { CanonicalMessage, CanonicalRequest } from '../../src/domain/conversation.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { HttpClient } from '../../src/http/client.js'
+import { authorization } from '../../src/http/credentials.js'
 import { parseJsonObject } from '../../src/http/json-body.js'
 import { replicaUrl } from '../../src/upstreams/routing.js'
 import type { UpstreamTarget } from './models.js'
@@ -31,11 +32,15 @@ const PROBE: readonly CanonicalMessage[] = [
 export function templateFeeds(client: HttpClient, now: () => number): AskFeeds {
   const known = new Map<string, { readonly feeds: Promise<TemplateFeeds>; failedAtMs: number | null }>()
 
-  const post = async (url: string, { path, body }: { path: string; body: JsonObject }): Promise<JsonObject> => {
+  const post = async (
+    url: string,
+    apiKey: string | null | undefined,
+    { path, body }: { path: string; body: JsonObject },
+  ): Promise<JsonObject> => {
     const answer = await client.request({
       method: 'POST',
       url: replicaUrl(url, path),
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...authorization(apiKey) },
       body: JSON.stringify(body),
       headersTimeoutMs: TIMEOUT_MS,
       bodyTimeoutMs: TIMEOUT_MS,
@@ -52,9 +57,9 @@ export function templateFeeds(client: HttpClient, now: () => number): AskFeeds {
     const [url] = plan.urls
     const question = profile.countRequest({ ...request, messages: PROBE, tools: [] }, model, false)
     if (question === null || url === undefined) return null
-    const ids = profile.readTokens(await post(url, question))
+    const ids = profile.readTokens(await post(url, plan.apiKey, question))
     const back = ids && profile.detokenizeRequest(ids, model)
-    return back === null ? null : feedsOf(profile.readDetokenized(await post(url, back)))
+    return back === null ? null : feedsOf(profile.readDetokenized(await post(url, plan.apiKey, back)))
   }
 
   return (target, request, model) => {

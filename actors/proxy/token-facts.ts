@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import type { CanonicalMessage, CanonicalRequest } from '../../src/domain/conversation.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { HttpClient } from '../../src/http/client.js'
+import { authorization } from '../../src/http/credentials.js'
 import { parseJsonObject } from '../../src/http/json-body.js'
 import { replicaUrl } from '../../src/upstreams/routing.js'
 import type { UpstreamTarget } from './models.js'
@@ -49,7 +50,7 @@ export function tokenFacts(client: HttpClient, now: () => number): TokenFacts {
     const answer = await client.request({
       method: 'POST',
       url: replicaUrl(url, question.path),
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...authorization(target.plan.apiKey) },
       body: JSON.stringify(question.body),
       headersTimeoutMs: COUNT_TIMEOUT_MS,
       bodyTimeoutMs: COUNT_TIMEOUT_MS,

@@ -7,6 +7,8 @@ import type { ModelAlias, Plan, SimulationPlan, UpstreamPlan } from './plan.js'
 import { nearestName, type Problem, type ProblemPath } from './problems.js'
 import { type ClusterConfig, durationMs, simulationSchema, sizeBytes } from './schema.js'
 
+export type SecretReference = { readonly env: string } | { readonly file: string }
+
 /** What of the outside a compiled config depends on. */
 export interface Surroundings {
   readonly home: string
@@ -20,6 +22,8 @@ export interface Surroundings {
   /** Upstream profiles there are. */
   readonly profiles: readonly string[]
   readonly resolvePath: (base: string, path: string) => string
+  /** What a reference to a secret stands for; null = there is nothing. File names are absolute. */
+  readonly secretOf: (reference: SecretReference) => string | null
   /** The work tree `folder` lies in, or null. */
   readonly gitTreeOf: (folder: string) => string | null
 }
@@ -43,7 +47,18 @@ export function compile(config: ClusterConfig, around: Surroundings): Compiled {
   const simulation = withAdapters(simulationPlan(config), config)
   if (simulation === null && config.upstreams.length === 0)
     say(['upstreams'], 'wanted at least one upstream, or simulation')
-  const upstreams = upstreamPlans(config, simulation)
+  const secret = (reference: SecretReference, path: ProblemPath): string | null => {
+    const found = around.secretOf('file' in reference ? { file: folder(reference.file) } : reference)
+    // What no HTTP header can carry is no key.
+    if (found !== null && /^[\x21-\x7e]+$/.test(found)) return found
+    const where = 'file' in reference ? `the file ${reference.file}` : `the environment variable ${reference.env}`
+    say(
+      path,
+      `${where} ${found === null ? 'is missing or empty' : 'holds no key: wanted one line of printable characters'}`,
+    )
+    return null
+  }
+  const upstreams = upstreamPlans(config, simulation, secret)
   checkUpstreams(config, around.profiles, simulation !== null, say)
   const models = modelAliases(config, upstreams, say)
 
@@ -139,6 +154,7 @@ export const withSimulationUrl = (plan: Plan, url: string): Plan =>
 /** A copy that may be shown: secrets are masked. */
 export const shownPlan = (plan: Plan): Plan => ({
   ...plan,
+  upstreams: plan.upstreams.map(upstream => (upstream.apiKey ? { ...upstream, apiKey: '********' } : upstream)),
   security: { ...plan.security, token: plan.security.token === null ? null : '********' },
   hostEnvironment: Object.fromEntries(
     Object.entries(plan.hostEnvironment).map(([key, value]) => [key, value.replace(/\/\/[^@/\s]+@/, '//********@')]),
@@ -161,9 +177,14 @@ function withAdapters(simulation: SimulationPlan | null, { models, upstreams }: 
   return adapters.length === 0 ? simulation : { ...simulation, adapters: [...new Set(adapters)] }
 }
 
-function upstreamPlans(config: ClusterConfig, simulation: SimulationPlan | null): readonly UpstreamPlan[] {
-  const given = config.upstreams.map(upstream => ({
+function upstreamPlans(
+  config: ClusterConfig,
+  simulation: SimulationPlan | null,
+  secret: (reference: SecretReference, path: ProblemPath) => string | null,
+): readonly UpstreamPlan[] {
+  const given = config.upstreams.map((upstream, index) => ({
     ...upstream,
+    apiKey: upstream.apiKey && secret(upstream.apiKey, ['upstreams', index, 'apiKey']),
     urls: upstream.urls.map(url => url.replace(/\/+$/, '')),
   }))
   if (simulation === null) return given

@@ -21,6 +21,8 @@ export interface HostEnvironment {
   readonly cacheHome: string | null
   readonly token: string | null
   readonly variables: Readonly<Record<string, string>>
+  /** A variable that the config names as a secret; it is in nobody's `variables`. Absent = there are none. */
+  readonly secret?: (name: string) => string | null
 }
 
 /** The service's own environment, as far as anything of ours may depend on it. */
@@ -31,6 +33,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv = process.env): Hos
     stateHome: text('XDG_STATE_HOME'),
     cacheHome: text('XDG_CACHE_HOME'),
     token: text('POLAR_CONTROL_PLANE_TOKEN'),
+    secret: text,
     variables: Object.fromEntries(
       Object.entries(variables).flatMap(([name, value]) =>
         value !== undefined && HOST_NAMES.test(name) ? [[name, value] as const] : [],
@@ -70,6 +73,8 @@ export function planFromText(text: string, name: string, options: LoadOptions): 
     hostEnvironment: environment.variables,
     profiles: options.profiles,
     resolvePath: (base, path) => resolve(base, path),
+    secretOf: reference =>
+      'file' in reference ? secretFile(reference.file) : (environment.secret?.(reference.env) ?? null),
     gitTreeOf,
   }
   const compiled = compile(parsed.data, around)
@@ -82,6 +87,14 @@ export function gitTreeOf(folder: string): string | null {
   for (let current = resolve(folder); ; current = dirname(current)) {
     if (existsSync(join(current, '.git'))) return current
     if (dirname(current) === current) return null
+  }
+}
+
+function secretFile(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8').trim() || null
+  } catch {
+    return null
   }
 }
 

@@ -19,6 +19,8 @@ export interface UpstreamPlan {
   readonly probe: 'start' | 'off'
   /** Calls drawn under a grammar are trained on like others. Absent = they are set aside. */
   readonly trainConstrained?: boolean
+  /** Sent as `Authorization: Bearer`; masked wherever a plan is shown. Absent or null = none. */
+  readonly apiKey?: string | null
 }
 
 export interface ModelAlias {

@@ -71,7 +71,9 @@ function issueProblems(schema: z.core.$ZodType, issue: Issue, input: unknown, ba
       type: 'unknown_key',
     }))
   }
-  const got = valueAt(input, path)
+  // A secret that stands where a reference should is not printed.
+  const got =
+    SECRET.test(String(path.at(-1))) && typeof valueAt(input, path) === 'string' ? HIDDEN : valueAt(input, path)
   if (issue.code === 'invalid_union') {
     if (issue.errors.length > 0) return unionProblems(schema, issue.errors, input, path, got)
     const options = 'options' in issue && Array.isArray(issue.options) ? issue.options : []
@@ -144,6 +146,9 @@ const NAMES: Readonly<Record<string, string>> = {
   null: 'null',
 }
 const typeName = (expected: string): string => NAMES[expected] ?? expected
+
+const SECRET = /^(apiKey|token|callbackToken)$/
+const HIDDEN = '********'
 
 /** A value as it may be shown: short, and never a long text. */
 function describe(value: unknown): string {

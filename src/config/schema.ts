@@ -76,6 +76,17 @@ const upstream = z.strictObject({
     .enum(['start', 'off'])
     .default('start')
     .describe('Probed at the start, and trained on only if it passes; or taken as it is.'),
+  apiKey: z
+    .union([
+      z.strictObject({ env: z.string().regex(/^[A-Za-z_]\w*$/, 'wanted the name of an environment variable') }),
+      z.strictObject({ file: folder }),
+    ])
+    .nullable()
+    .default(null)
+    .describe(
+      'Where the key of the server (vLLM and SGLang: --api-key) stands: { "env": "NAME" } or { "file": "path" }, read at the start; sent as ' +
+        'Authorization: Bearer. Never the key itself.',
+    ),
   trainConstrained: z
     .boolean()
     .default(false)

@@ -34,6 +34,8 @@ export interface ProbeTarget {
   readonly profile: UpstreamProfile
   /** null = the first one the server lists. */
   readonly model: string | null
+  /** Of the server; null or absent = it wants none. */
+  readonly apiKey?: string | null | undefined
   /** `upstreams[].sampling`. */
   readonly sampling: Readonly<Record<string, number>>
   /** Tokens; null = what the server tells. */
@@ -107,17 +109,17 @@ async function probe(
   findings: ProbeFinding[],
   state: ProbeState,
 ): Promise<void> {
-  const { profile, urls } = target
+  const { profile, urls, apiKey } = target
   const startedAt = clock.now()
   const isLate = () => clock.now() - startedAt > budgetMs / 2
   const know = (facts: Partial<ProbeFacts>) => {
     state.facts = { ...state.facts, ...facts }
   }
   onStep('models')
-  const listing = asker({ client, profile, urls, model: '', signal })
+  const listing = asker({ client, profile, urls, model: '', apiKey, signal })
   const models = await servedModels(listing)
   state.model = target.model ?? models[0]?.id ?? ''
-  const ask: Asker = asker({ client, profile, urls, model: state.model, signal })
+  const ask: Asker = asker({ client, profile, urls, model: state.model, apiKey, signal })
   state.calls = () => listing.calls + ask.calls
   const toldWindow = models.find(({ id }) => id === state.model)?.window ?? null
   know({ models: models.map(({ id }) => id), window: target.contextWindow ?? toldWindow })

@@ -3,6 +3,8 @@
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { realClock } from '../../../actors/system/clock.js'
+import { readEnvironment } from '../../config/load.js'
+import { RolloutError } from '../../domain/errors.js'
 import { harnesses } from '../../harnesses/registry.js'
 import { createHttpClient } from '../../http/client.js'
 import type { LogLevel } from '../../observability/logger.js'
@@ -22,6 +24,7 @@ interface TryFlags {
   readonly upstream: readonly string[]
   readonly profile: keyof typeof upstreams
   readonly model?: string
+  readonly apiKeyEnv?: string
   readonly harness: string
   readonly json: boolean
   readonly logLevel: LogLevel
@@ -41,6 +44,7 @@ export function tryCommand(program: Command): void {
     .requiredOption('--upstream <url>', 'its base URL; again for each further replica', url)
     .addOption(new Option('--profile <name>', 'kind of server').choices(Object.keys(upstreams)).default('vllm'))
     .option('--model <name>', 'model name it serves; default: the first it lists')
+    .option('--api-key-env <name>', 'environment variable that holds the key of the server (its --api-key)')
     .addOption(
       new Option('--harness <name>', 'agent CLI of the session that proves it; none = the probe alone')
         .choices([...names, NO_HARNESS])
@@ -70,12 +74,14 @@ export function tryCommand(program: Command): void {
 async function tried(flags: TryFlags, signal: AbortSignal): Promise<number> {
   const say = (text: string): void => void process.stderr.write(`${text}\n`)
   const print = (text: string): void => void (flags.json || process.stdout.write(`${text}\n`))
-  const report = await probed(flags, say, signal)
+  const apiKey = secretOf(flags.apiKeyEnv)
+  const report = await probed(flags, apiKey, say, signal)
   print(findingsText(report))
   let proof: Proof | null = null
   if (report.verdict !== 'unreachable' && flags.harness !== NO_HARNESS) {
     say(`one session of ${flags.harness} ...`)
-    proof = await proofSession(report, { harness: flags.harness, logLevel: flags.logLevel, say, signal })
+    const { harness, logLevel, apiKeyEnv = null } = flags
+    proof = await proofSession(report, { harness, logLevel, apiKeyEnv, say, signal })
     print(`\n${proofText(proof)}`)
   }
   print(`\n${verdictText(report, proof)}`)
@@ -83,12 +89,25 @@ async function tried(flags: TryFlags, signal: AbortSignal): Promise<number> {
   return exitCodeOf(report, proof)
 }
 
-async function probed(flags: TryFlags, say: (text: string) => void, signal: AbortSignal): Promise<ProbeReport> {
+/** Throws CONFIG_INVALID when the variable is not set. */
+function secretOf(name: string | undefined): string | null {
+  if (name === undefined) return null
+  const secret = readEnvironment().secret?.(name) ?? null
+  if (secret === null) throw new RolloutError('CONFIG_INVALID', `the environment variable ${name} is missing or empty`)
+  return secret
+}
+
+async function probed(
+  flags: TryFlags,
+  apiKey: string | null,
+  say: (text: string) => void,
+  signal: AbortSignal,
+): Promise<ProbeReport> {
   const client = createHttpClient({ connections: 8, connectTimeoutMs: 10_000 })
   const profile: UpstreamProfile = upstreams[flags.profile]
   try {
     return await probeUpstream(
-      { urls: flags.upstream, profile, model: flags.model ?? null, sampling: {}, contextWindow: null },
+      { urls: flags.upstream, profile, model: flags.model ?? null, apiKey, sampling: {}, contextWindow: null },
       { client, clock: realClock(), signal, onStep: step => say(`probe: ${step} ...`) },
     )
   } finally {

@@ -20,6 +20,8 @@ import { type Proof, unprovenReason } from './report.js'
 export interface SessionOptions {
   readonly harness: string
   readonly logLevel: LogLevel
+  /** Environment variable with the key of the server; null = it wants none. */
+  readonly apiKeyEnv: string | null
   readonly say: (text: string) => void
   readonly signal: AbortSignal
 }
@@ -31,8 +33,8 @@ const WAIT_SECONDS = 5
 
 /** A harness that cannot be had is a reason, not an error. Rejects when `signal` aborts, and with what the service cannot start for. */
 export async function proofSession(report: ProbeReport, options: SessionOptions): Promise<Proof> {
-  const { harness, logLevel, say, signal } = options
-  const plan = tryPlan(report)
+  const { harness, logLevel, apiKeyEnv, say, signal } = options
+  const plan = tryPlan(report, apiKeyEnv)
   const clock = realClock()
   try {
     await installedHarness(harness, plan, clock, say, signal)
@@ -60,7 +62,7 @@ export async function proofSession(report: ProbeReport, options: SessionOptions)
 }
 
 /** The upstream as it was probed; nothing of it is trained on when it has not passed. */
-function tryPlan(report: ProbeReport): Plan {
+function tryPlan(report: ProbeReport, apiKeyEnv: string | null): Plan {
   const id = 'tried'
   const plan = loadPlan({
     path: null,
@@ -74,6 +76,7 @@ function tryPlan(report: ProbeReport): Plan {
           urls: report.urls,
           modelServed: report.model,
           contextWindow: report.facts.window,
+          apiKey: apiKeyEnv === null ? null : { env: apiKeyEnv },
           // It was, a moment ago.
           probe: 'off',
         },

@@ -6,6 +6,7 @@ import type { CanonicalMessage, CanonicalRequest, ToolDefinition } from '../../d
 import { RolloutError } from '../../domain/errors.js'
 import type { JsonObject } from '../../domain/json.js'
 import type { HttpClient } from '../../http/client.js'
+import { authorization, withoutKey } from '../../http/credentials.js'
 import { eventsOf } from '../../http/event-stream.js'
 import type { UpstreamAnswer, UpstreamErrorInfo, UpstreamProfile } from '../base.js'
 import { replicaUrl } from '../routing.js'
@@ -65,17 +66,18 @@ export interface AskerOptions {
   readonly profile: UpstreamProfile
   readonly urls: readonly string[]
   readonly model: string
+  readonly apiKey?: string | null | undefined
   readonly signal: AbortSignal
 }
 
-export function asker({ client, profile, urls, model, signal }: AskerOptions): Asker {
+export function asker({ client, profile, urls, model, apiKey, signal }: AskerOptions): Asker {
   let calls = 0
   const send = (method: 'GET' | 'POST', url: string, headers: Readonly<Record<string, string>>, body?: JsonObject) => {
     calls += 1
     return client.request({
       method,
       url,
-      headers: { 'content-type': 'application/json', ...headers },
+      headers: { 'content-type': 'application/json', ...headers, ...authorization(apiKey) },
       ...(body && { body: JSON.stringify(body) }),
       signal,
       headersTimeoutMs: CALL_TIMEOUT_MS,
@@ -98,7 +100,7 @@ export function asker({ client, profile, urls, model, signal }: AskerOptions): A
     const response = await send('POST', replicaUrl(options.url ?? urls[0] ?? '', engine.path), engine.headers, body)
     if (response.status < 200 || response.status > 299) {
       const error = profile.readError(response.status, response.headers, await response.text())
-      return { ok: false, error, isUnreachable: false }
+      return { ok: false, error: { ...error, message: withoutKey(error.message, apiKey) }, isUnreachable: false }
     }
     if (!/text\/event-stream/i.test(response.headers['content-type'] ?? '')) {
       const parsed = objectOf(parseJson(await response.text()))
@@ -107,7 +109,8 @@ export function asker({ client, profile, urls, model, signal }: AskerOptions): A
     }
     const reader = profile.streamReader()
     for await (const { data } of eventsOf(response.chunks())) {
-      for (const delta of reader.push(data)) if (delta.type === 'error') return failed(delta.status, delta.message)
+      for (const delta of reader.push(data))
+        if (delta.type === 'error') return failed(delta.status, withoutKey(delta.message, apiKey))
     }
     const { answer, complete } = reader.answer()
     return complete ? { ok: true, answer, isStreamed: true } : failed(502, 'the stream ended without a finish reason')

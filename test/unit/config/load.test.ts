@@ -189,3 +189,49 @@ t.test('the JSON Schema for editors is the one the config is checked with', asyn
   const written: unknown = JSON.parse(readFileSync('docs/cluster.schema.json', 'utf8'))
   t.strictSame(written, JSON.parse(JSON.stringify(configJsonSchema())), 'run node dist/scripts/config-schema.js')
 })
+
+t.test('the key of an upstream comes from the environment or a file, and is shown nowhere', async t => {
+  const folder = mkdtempSync(join(tmpdir(), 'sextant-config-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  writeFileSync(join(folder, 'key'), 'from-file\n')
+  writeFileSync(join(folder, 'broken'), 'two\nlines')
+  const secret = (name: string) => (name === 'ENGINE_KEY' ? 'from-environment' : null)
+  const read = (apiKey: unknown) => {
+    const upstreams = [{ id: 'a', urls: ['http://x'], modelServed: 'm', apiKey }]
+    const text = JSON.stringify({ upstreams })
+    return planFromText(text, 'c', {
+      ...options,
+      path: join(folder, 'cluster.json'),
+      environment: { ...environment, secret },
+    })
+  }
+  for (const [reference, wanted] of [
+    [{ env: 'ENGINE_KEY' }, 'from-environment'],
+    [{ file: 'key' }, 'from-file'],
+    [{ file: join(folder, 'key') }, 'from-file'],
+    [null, null],
+  ] as const) {
+    const plan = read(reference)
+    t.equal(plan.upstreams[0]?.apiKey, wanted)
+    if (wanted !== null) t.notMatch(JSON.stringify(shownPlan(plan)), wanted)
+  }
+  const told = (reference: unknown): string => {
+    try {
+      read(reference)
+    } catch (error) {
+      return (error as Error).message
+    }
+    return 'accepted'
+  }
+  for (const [reference, message] of [
+    [{ env: 'NO_SUCH' }, /upstreams\[0\]\.apiKey: the environment variable NO_SUCH is missing or empty/],
+    [{ file: 'gone' }, /upstreams\[0\]\.apiKey: the file gone is missing or empty/],
+    [{ file: 'broken' }, /upstreams\[0\]\.apiKey: the file broken holds no key/],
+    ['sk-in-the-config', /upstreams\[0\]\.apiKey/],
+  ] as const) {
+    t.match(told(reference), message)
+    t.notMatch(told(reference), /sk-in-the-config|two\nlines|lines$/)
+  }
+  t.notOk('ENGINE_KEY' in readEnvironment({ ENGINE_KEY: 'k' }).variables, 'no child is given it')
+  t.equal(readEnvironment({ ENGINE_KEY: ' k ' }).secret?.('ENGINE_KEY'), 'k')
+})

@@ -171,7 +171,7 @@ t.test('status and Retry-After of the engine are kept; its own credentials are n
   t.equal((await post()).status, 503)
   const ours = await post()
   t.equal(ours.status, 502)
-  t.match(await ours.json(), { error: { message: 'bad engine key' } })
+  t.match(await ours.json(), { error: { message: 'the inference server refused the gateway' } })
   t.strictSame(
     (await pair.ledger(session)).failed.map(call => call.status),
     [429, 503, 401],
