@@ -27,7 +27,10 @@ export interface SessionStarterInput {
 }
 
 export interface SessionStarter {
-  starter(stages: ActorRef<StagesMessage>, reaper: ActorRef<ReaperMessage>): RolloutDeps['startSession']
+  starter(
+    stages: ActorRef<StagesMessage>,
+    reaper: ActorRef<ReaperMessage>,
+  ): Pick<RolloutDeps, 'placeSession' | 'startSession'>
   /** `names`: the threads of the pair that were started anew. */
   pairRestarted(pair: number, names: readonly string[]): void
 }
@@ -39,41 +42,57 @@ export function sessionStarter(input: SessionStarterInput): SessionStarter {
     proxy: system.refOf<ProxyMessage>(proxyAddress(index + 1)),
     merge: system.refOf<MergeMessage>(mergeAddress(index + 1)),
     sessions: new Set<ActorRef<SessionMessage>>(),
+    /** Sessions that it serves or is about to. */
+    load: 0,
   }))
   type Pair = (typeof pairs)[number]
   /** The pair with the fewest sessions; the first of equals. */
-  const leastLoaded = (): Pair => pairs.reduce((best, pair) => (pair.sessions.size < best.sessions.size ? pair : best))
+  const leastLoaded = (): Pair => pairs.reduce((best, pair) => (pair.load < best.load ? pair : best))
 
   return {
-    starter: (stages, reaper) => (spawn, spec, rollout) => {
-      const pair = leastLoaded()
-      const { proxy, merge } = pair
-      const { buildMs, evaluateMs, teardownMs } = plan.budgets
-      const session = spawn(
-        sessionProps({
-          setup: {
-            spec,
-            sessionDir: join(sessionsDir, spec.sessionId),
-            nodeId: plan.nodeId,
-            createdAtMs: clock.now(),
-            budgets: { buildMs, evaluateMs, teardownMs },
-            // Stages itself stops a task in two rounds of this.
-            stopMs: 3 * stopMs,
-          },
-          attempt: 1,
-          sideCalls: sideCallsOf(spec),
-          rollout,
-          stages,
-          proxy,
-          merge,
-          reaper,
-        }),
-        spec.sessionId,
-      )
-      pair.sessions.add(session)
-      system.watch(session, () => pair.sessions.delete(session))
-      return session
-    },
+    starter: (stages, reaper) => ({
+      placeSession() {
+        const pair = leastLoaded()
+        pair.load += 1
+        return pair.number
+      },
+      startSession(spawn, { spec, pair: number, orphanSinceMs }, rollout) {
+        const isOrphan = orphanSinceMs !== null
+        // The config may have fewer pairs than before; each can read the shard of another.
+        const pair = pairs[number - 1] ?? leastLoaded()
+        if (isOrphan) pair.load += 1
+        const { proxy, merge } = pair
+        const { buildMs, evaluateMs, teardownMs } = plan.budgets
+        const session = spawn(
+          sessionProps({
+            setup: {
+              spec,
+              sessionDir: join(sessionsDir, spec.sessionId),
+              nodeId: plan.nodeId,
+              createdAtMs: orphanSinceMs ?? clock.now(),
+              isOrphan,
+              budgets: { buildMs, evaluateMs, teardownMs },
+              // Stages itself stops a task in two rounds of this.
+              stopMs: 3 * stopMs,
+            },
+            attempt: 1,
+            sideCalls: sideCallsOf(spec),
+            rollout,
+            stages,
+            proxy,
+            merge,
+            reaper,
+          }),
+          spec.sessionId,
+        )
+        pair.sessions.add(session)
+        system.watch(session, () => {
+          pair.sessions.delete(session)
+          pair.load -= 1
+        })
+        return session
+      },
+    }),
     pairRestarted(number, names) {
       const pair = pairs[number - 1]
       if (pair === undefined) return

@@ -1,10 +1,9 @@
 // Plan -> running system: starts the supervision tree in the order of tree.ts, and stops it in reverse. As a library or under
 // src/cli/serve.ts, which adds signals. Whoever starts it stops it.
 
-import { sessionResultJson } from '../src/api/encode.js'
 import type { TaskPlugins } from '../src/api/plugins.js'
-import { sessionResultBinary } from '../src/api/result-binary.js'
 import { referencesAt } from '../src/api/result-routes.js'
+import { resultBinary, resultJson } from '../src/api/stored-result.js'
 import { builders } from '../src/builders/registry.js'
 import { inferenceFile } from '../src/config/inference-file.js'
 import type { Plan } from '../src/config/plan.js'
@@ -21,8 +20,10 @@ import { evaluators } from '../src/evaluators/registry.js'
 import { harnesses } from '../src/harnesses/registry.js'
 import { createHttpClient } from '../src/http/client.js'
 import { EVENTS } from '../src/observability/events.js'
+import { armFailpoint, failpoint } from '../src/observability/failpoints.js'
 import type { LogLevel } from '../src/observability/logger.js'
 import { runtimePlugins } from '../src/runtimes/registry.js'
+import { type ControlStore, openControlStore } from '../src/store/control-store.js'
 import { callbackProps } from './callback/actor.js'
 import { controlProps } from './control/actor.js'
 import { createSystem, type System } from './index.js'
@@ -58,6 +59,8 @@ export interface ServiceOptions {
   /** Default: JSON lines on stderr from `logLevel` up. */
   readonly log?: Logger
   readonly logLevel?: LogLevel
+  /** `passing`: for one run (quickstart, try): no task outlives this service, and those that another has left stay where they are. */
+  readonly tasks?: 'kept' | 'passing'
 }
 
 export interface Service {
@@ -90,14 +93,23 @@ const REAPER_EVERY_MS = 60_000
 const STAGE_STOP_MS = 5_000
 const STOP_MS = 60_000
 const CALLBACKS_AT_ONCE = 16
+/** Bound of the control store: results go to files where `saveDir` is set, so it holds little else than tasks. */
+const CONTROL_STORE_BYTES = 8 * 2 ** 30
 
 /** Rejects with the error of whatever could not be started; what had been started is stopped then. */
 export async function startService(given: Plan, options: ServiceOptions = {}): Promise<Service> {
-  const { clock = realClock(), threads = 'real', log, logLevel } = options
+  const { clock = realClock(), threads = 'real', log, logLevel, tasks = 'kept' } = options
+  armFailpoint(given.failpoint)
   makeFolder(given.stateDir)
   makeFolder(given.cacheDir)
   const { token, file: tokenFile } = controlToken(given)
   const folder = claimSessionsFolder(given.stateDir)
+  const store = await openControlStore({ stateDir: given.stateDir, maxBytes: CONTROL_STORE_BYTES, tasks }).catch(
+    cause => {
+      folder.release()
+      throw cause
+    },
+  )
   let fail: (error: ErrorData) => void = () => undefined
   const failed = new Promise<ErrorData>(resolve => {
     fail = resolve
@@ -112,14 +124,16 @@ export async function startService(given: Plan, options: ServiceOptions = {}): P
   })
   let stopping: ReturnType<Service['stop']> | null = null
   const stop = (deadlineMs = STOP_MS) => {
-    stopping ??= system.stop(deadlineMs).finally(() => {
+    stopping ??= system.stop(deadlineMs).finally(async () => {
+      // Opened first, closed last: whatever ends may still have something to keep.
+      await store.close()
       removeEndpoint(given.stateDir, process.pid)
       folder.release()
     })
     return stopping
   }
   try {
-    const started = await startTree(given, { system, clock, token, sessionsDir: folder.path })
+    const started = await startTree(given, { system, clock, token, store, sessionsDir: folder.path })
     writeEndpoint(given.stateDir, { url: started.controlUrl, pid: process.pid })
     return { ...started, token, tokenFile, system, stop, inspect: () => system.inspect(), failed }
   } catch (cause) {
@@ -132,12 +146,13 @@ interface TreeInput {
   readonly system: System
   readonly clock: ActorClock
   readonly token: string
+  readonly store: ControlStore
   readonly sessionsDir: string
 }
 
 type Started = Pick<Service, 'plan' | 'controlUrl' | 'gatewayUrl' | 'kill' | 'drain'>
 
-async function startTree(given: Plan, { system, clock, token, sessionsDir }: TreeInput): Promise<Started> {
+async function startTree(given: Plan, { system, clock, token, store, sessionsDir }: TreeInput): Promise<Started> {
   const plan = await withSimulation(given, system)
   const { limits } = plan
   const mailbox = limits.mailbox
@@ -183,6 +198,18 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
     }),
     'prober',
   )
+  const reaper = system.spawn(
+    reaperProps({
+      sessionsDir,
+      artifactsMs: plan.retention.artifactsMs,
+      everyMs: REAPER_EVERY_MS,
+      capacity: mailbox * 16,
+    }),
+    'reaper',
+  )
+  // What a killed predecessor left running is gone before any session of it is taken up, and before the first one begins.
+  await system.ask(reaper, { type: 'sweep-requested' }, STOP_MS)
+  failpoint('recovery.swept')
   const stages = system.spawn(
     stagesProps(stagesLimitsOf(plan), mailbox * 16, {
       openPools: onIdleDeath => openStagePools({ plan, onIdleDeath }),
@@ -203,6 +230,7 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
       },
       deps: {
         client: createHttpClient({ connections: 4 }),
+        store,
         attemptMs: plan.budgets.callbackAttemptMs,
         random: Math.random,
       },
@@ -210,16 +238,9 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
     }),
     'callback',
   )
-  const reaper = system.spawn(
-    reaperProps({
-      sessionsDir,
-      artifactsMs: plan.retention.artifactsMs,
-      everyMs: REAPER_EVERY_MS,
-      capacity: mailbox * 16,
-    }),
-    'reaper',
-  )
-  let controlUrl: string | null = plan.control.publicUrl // else known once the port listens
+  const { publicUrl, host, port } = plan.control
+  // Of any port: known once it listens.
+  let controlUrl = publicUrl ?? (port === 0 ? null : `http://${host}:${port}`)
   const encodeReference = referencesAt(() => controlUrl)
   const rollout = system.spawn(
     rolloutProps(
@@ -234,21 +255,19 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
           tombstones: TOMBSTONES,
         },
         saveDir: plan.saveDir,
-        encode: sessionResultJson,
-        encodeBinary: sessionResultBinary,
+        encode: resultJson,
+        encodeBinary: resultBinary,
         encodeReference,
         callback: callbackRef,
         control: controlRef,
-        startSession: sessions.starter(stages, reaper),
+        store,
+        now: () => clock.now(),
+        ...sessions.starter(stages, reaper),
       },
       mailbox,
     ),
     'rollout',
   )
-  // These four know each other, so they are there before any of them takes its turn.
-  // What a killed predecessor left is gone before the first session begins.
-  await system.ask(reaper, { type: 'sweep-requested' }, STOP_MS)
-
   let isDraining = false
   const control = system.spawn(
     controlProps({
@@ -266,8 +285,8 @@ async function startTree(given: Plan, { system, clock, token, sessionsDir }: Tre
         isDraining: () => isDraining,
         standings,
       }),
-      encode: sessionResultJson,
-      encodeBinary: sessionResultBinary,
+      encode: resultJson,
+      encodeBinary: resultBinary,
       encodeReference,
     }),
     'control',

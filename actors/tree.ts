@@ -17,6 +17,16 @@ export interface TreeRow {
 
 export const TREE = [
   {
+    name: 'control-store',
+    where: 'main, no mailbox',
+    strategy: 'rest-for-one',
+    restart: 'temporary',
+    intensity: null,
+    periodMs: null,
+    shutdownMs: 10_000,
+    why: 'tasks, sessions that began, results, outbox: opened before all, closed after all',
+  },
+  {
     name: 'simulation',
     where: 'thread simulation, when configured',
     strategy: 'one-for-one',
@@ -57,6 +67,16 @@ export const TREE = [
     why: 'probes inference servers in the background; until one has passed, nothing of it is trained on',
   },
   {
+    name: 'reaper',
+    where: 'main',
+    strategy: 'one-for-one',
+    restart: 'permanent',
+    intensity: 5,
+    periodMs: 60_000,
+    shutdownMs: 5_000,
+    why: 'removes what dead sessions left, before any other begins and on a timer',
+  },
+  {
     name: 'stages',
     where: 'main, with three pools of threads',
     strategy: 'one-for-one',
@@ -75,16 +95,6 @@ export const TREE = [
     periodMs: 60_000,
     shutdownMs: 5_000,
     why: 'delivers results; a receiver that stays away holds up nothing',
-  },
-  {
-    name: 'reaper',
-    where: 'main',
-    strategy: 'one-for-one',
-    restart: 'permanent',
-    intensity: 5,
-    periodMs: 60_000,
-    shutdownMs: 5_000,
-    why: 'removes what dead sessions left, at start and on a timer',
   },
   {
     name: 'rollout',

@@ -1,16 +1,19 @@
 // Carries out deliveries: one POST per attempt with a time limit of its own, and the waits between attempts.
 
-import { defer, EMPTY, map, Observable, race } from 'rxjs'
+import { defer, EMPTY, ignoreElements, map, mergeMap, Observable, race, retry } from 'rxjs'
 import { errorData, RolloutError } from '../../src/domain/errors.js'
 import { unreachable } from '../../src/domain/unreachable.js'
 import type { HttpClient } from '../../src/http/client.js'
 import { EVENTS } from '../../src/observability/events.js'
+import { failpoint } from '../../src/observability/failpoints.js'
+import type { ControlStore } from '../../src/store/control-store.js'
 import type { ActorContext } from '../system/behavior.js'
 import type { Interpreter } from '../system/machine.js'
 import type { AttemptOutcome, CallbackEffect, CallbackInput } from './machine.js'
 
 export interface CallbackDeps {
   readonly client: HttpClient
+  readonly store: Pick<ControlStore, 'putOutbox' | 'settleOutbox'>
   readonly attemptMs: number
   /** 0 to 1. */
   readonly random: () => number
@@ -20,6 +23,8 @@ export interface CallbackDeps {
 export const DELIVERY_HEADER = 'x-sextant-delivery-id'
 /** What is read of an answer's body, so that its connection can be used again. */
 const MAX_ANSWER_BYTES = 64 * 1024
+/** Between tries of what a store that is full or unwritable does not take. */
+const SETTLE_RETRY_MS = 1_000
 const TRY_AGAIN: ReadonlySet<number> = new Set([408, 425, 429])
 
 export function callbackEffects(
@@ -39,6 +44,7 @@ export function callbackEffects(
           late,
         ).pipe(
           map((outcome): CallbackInput => {
+            if (outcome.kind === 'delivered') failpoint('callback.acknowledged')
             if (outcome.kind !== 'delivered')
               log.debug(EVENTS.callbackAttemptFail, { taskId: effect.taskId, reason: outcome.error })
             return {
@@ -56,6 +62,19 @@ export function callbackEffects(
         return clock
           .timer$(effect.afterMs)
           .pipe(map((): CallbackInput => ({ type: 'retry-due', deliveryId: effect.deliveryId })))
+      case 'note':
+        return defer(() => deps.store.putOutbox(effect.entry)).pipe(ignoreElements())
+      case 'settle':
+        // Until then it is delivered again after a crash, by the same id.
+        return defer(() => deps.store.settleOutbox(effect.deliveryId, effect.delivery)).pipe(
+          retry({ delay: () => clock.timer$(SETTLE_RETRY_MS) }),
+          mergeMap(() =>
+            perform(() => {
+              failpoint('outbox.removed')
+              effect.to.tell(effect.report)
+            }),
+          ),
+        )
       case 'report':
         return perform(() => effect.to.tell(effect.report))
       case 'describe':
@@ -91,6 +110,7 @@ async function post(
   signal: AbortSignal,
   now: () => number,
 ): Promise<AttemptOutcome> {
+  failpoint('callback.attempted')
   const answer = await client.request({
     method: 'POST',
     url: effect.url,

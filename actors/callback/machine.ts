@@ -4,6 +4,7 @@
 
 import type { ErrorData } from '../../src/domain/errors.js'
 import { unreachable } from '../../src/domain/unreachable.js'
+import type { KeptDelivery, KeptOutbox } from '../../src/store/control-records.js'
 import type { CallbackMessage, DeliveriesDescription, DeliveryReport } from '../protocol/callback.js'
 import type { Machine, Step } from '../system/machine.js'
 import type { ActorRef } from '../system/ref.js'
@@ -23,8 +24,8 @@ type Deliver = Extract<CallbackMessage, { readonly type: 'deliver-result' }>
 interface Delivery {
   readonly job: Deliver
   readonly phase: 'due' | 'sending' | 'waiting'
-  readonly attempts: number
-  readonly firstAtMs: number | null
+  /** As the outbox has it, or is about to. */
+  readonly entry: KeptOutbox
 }
 
 export interface CallbackState {
@@ -65,6 +66,16 @@ export type CallbackEffect =
     }
   | { readonly type: 'arm-retry'; readonly deliveryId: string; readonly afterMs: number }
   | { readonly type: 'report'; readonly to: ActorRef<DeliveryReport>; readonly report: DeliveryReport }
+  /** A failed attempt, for the next life: told to the store without waiting. */
+  | { readonly type: 'note'; readonly entry: KeptOutbox }
+  /** The delivery is over: out of the outbox first, then told. */
+  | {
+      readonly type: 'settle'
+      readonly deliveryId: string
+      readonly delivery: KeptDelivery
+      readonly to: ActorRef<DeliveryReport>
+      readonly report: DeliveryReport
+    }
   | {
       readonly type: 'describe'
       readonly replyTo: ActorRef<DeliveriesDescription>
@@ -98,16 +109,25 @@ function step(state: CallbackState, message: CallbackInput): CallbackStep {
 }
 
 function accept(state: CallbackState, job: Deliver): CallbackStep {
-  if (state.deliveries.has(job.deliveryId)) return { state, effects: [] }
+  const { entry } = job
+  if (state.deliveries.has(entry.deliveryId)) return { state, effects: [] }
   if (state.deliveries.size >= state.settings.capacity) {
+    // It stays in the outbox: the next start tries it.
     const error = `${state.settings.capacity} deliveries wait already`
     return {
       state: { ...state, undelivered: state.undelivered + 1 },
-      effects: [report(job, 'undelivered', 0, error), { type: 'warn', fields: { taskId: job.taskId, error } }],
+      effects: [
+        { type: 'report', to: job.reportTo, report: reportOf(entry, 'undelivered', error) },
+        { type: 'warn', fields: { taskId: entry.taskId, error } },
+      ],
     }
   }
-  const delivery: Delivery = { job, phase: 'due', attempts: 0, firstAtMs: null }
-  return start({ ...state, deliveries: new Map(state.deliveries).set(job.deliveryId, delivery) }, [])
+  const afterMs = entry.attempts === 0 ? 0 : Math.max(0, entry.nextAtMs - job.atMs)
+  const delivery: Delivery = { job, phase: afterMs === 0 ? 'due' : 'waiting', entry }
+  return start(
+    { ...state, deliveries: new Map(state.deliveries).set(entry.deliveryId, delivery) },
+    afterMs === 0 ? [] : [{ type: 'arm-retry', deliveryId: entry.deliveryId, afterMs }],
+  )
 }
 
 /** Sends what is due, in order of arrival, as far as `concurrency` goes. */
@@ -120,8 +140,10 @@ function start(state: CallbackState, effects: readonly CallbackEffect[]): Callba
     if (room <= 0) break
     if (delivery.phase !== 'due') continue
     room -= 1
-    const { taskId, url, body } = delivery.job
-    deliveries.set(deliveryId, { ...delivery, phase: 'sending', attempts: delivery.attempts + 1 })
+    const { entry, job } = delivery
+    const { taskId, url } = entry
+    const { body } = job
+    deliveries.set(deliveryId, { ...delivery, phase: 'sending', entry: { ...entry, attempts: entry.attempts + 1 } })
     posts.push({ type: 'post', deliveryId, taskId, url, body })
   }
   return { state: { ...state, deliveries }, effects: [...effects, ...posts] }
@@ -134,23 +156,27 @@ function finished(
   const { deliveryId, outcome, atMs } = message
   const delivery = state.deliveries.get(deliveryId)
   if (delivery?.phase !== 'sending') return { state, effects: [] }
-  const { job, attempts } = delivery
+  const { job, entry } = delivery
   if (outcome.kind === 'delivered')
     return start({ ...without(state, deliveryId), delivered: state.delivered + 1 }, [
-      report(job, 'delivered', attempts, null),
+      settle(job, entry, 'delivered', null),
     ])
+  const { attempts } = entry
   const { error } = outcome
-  const firstAtMs = delivery.firstAtMs ?? message.startedAtMs
+  const firstAtMs = entry.firstAtMs ?? message.startedAtMs
+  const expiresAtMs = firstAtMs + state.settings.expiryMs
   const afterMs =
     outcome.kind === 'refused' ? null : waitMs(state.settings, attempts, outcome.retryAfterMs, message.jitter)
-  if (afterMs === null || atMs + afterMs > firstAtMs + state.settings.expiryMs)
+  if (afterMs === null || atMs + afterMs > expiresAtMs)
     return start({ ...without(state, deliveryId), undelivered: state.undelivered + 1 }, [
-      report(job, 'undelivered', attempts, error),
-      { type: 'warn', fields: { taskId: job.taskId, deliveryId, attempts, error } },
+      settle(job, entry, 'undelivered', error),
+      { type: 'warn', fields: { taskId: entry.taskId, deliveryId, attempts, error } },
     ])
-  const deliveries = new Map(state.deliveries).set(deliveryId, { ...delivery, phase: 'waiting', firstAtMs })
+  const next: KeptOutbox = { ...entry, error, firstAtMs, nextAtMs: atMs + afterMs, expiresAtMs }
+  const deliveries = new Map(state.deliveries).set(deliveryId, { job, phase: 'waiting', entry: next })
   return start({ ...state, deliveries }, [
-    report(job, 'pending', attempts, error),
+    { type: 'note', entry: next },
+    { type: 'report', to: job.reportTo, report: reportOf(next, 'pending', error) },
     { type: 'arm-retry', deliveryId, afterMs },
   ])
 }
@@ -173,15 +199,23 @@ function without(state: CallbackState, deliveryId: string): CallbackState {
   return { ...state, deliveries }
 }
 
-const report = (
-  { taskId, deliveryId, reportTo }: Deliver,
+const reportOf = (
+  { taskId, deliveryId, attempts }: KeptOutbox,
   state: DeliveryReport['state'],
-  attempts: number,
+  error: string | null,
+): DeliveryReport => ({ type: 'delivery-changed', taskId, deliveryId, state, attempts, error })
+
+const settle = (
+  { reportTo }: Deliver,
+  entry: KeptOutbox,
+  state: 'delivered' | 'undelivered',
   error: string | null,
 ): CallbackEffect => ({
-  type: 'report',
+  type: 'settle',
+  deliveryId: entry.deliveryId,
+  delivery: { state, attempts: entry.attempts, error },
   to: reportTo,
-  report: { type: 'delivery-changed', taskId, deliveryId, state, attempts, error },
+  report: reportOf(entry, state, error),
 })
 
 function description(state: CallbackState): DeliveriesDescription {

@@ -1,15 +1,16 @@
 // What may be said to the callback actor: results to deliver to trainers.
 
+import type { KeptOutbox } from '../../src/store/control-records.js'
 import type { ActorRef } from '../system/ref.js'
 
 export type CallbackMessage =
   | {
       readonly type: 'deliver-result'
-      readonly taskId: string
-      readonly url: string
+      /** As it lies in the outbox: it was put there before this is said, and may have been tried in an earlier life. */
+      readonly entry: KeptOutbox
       /** Serialised once; the same bytes at each attempt. */
       readonly body: string
-      readonly deliveryId: string
+      readonly atMs: number
       readonly reportTo: ActorRef<DeliveryReport>
     }
   | { readonly type: 'deliveries-described'; readonly replyTo: ActorRef<DeliveriesDescription> }

@@ -1,7 +1,8 @@
 // What may be said to the rollout actor: tasks in, results out.
 
+import type { TaskResult } from '../../src/api/task-json.js'
 import type { ErrorData } from '../../src/domain/errors.js'
-import type { SessionResult, SessionStatus } from '../../src/domain/session.js'
+import type { SessionStatus } from '../../src/domain/session.js'
 import type { TaskRequest } from '../../src/domain/task.js'
 import type { ActorRef } from '../system/ref.js'
 import type { DeliveryReport } from './callback.js'
@@ -19,7 +20,7 @@ export interface TaskView {
   readonly request: TaskRequest | null
   readonly totalSessions: number
   /** In sample order; only sessions that ended. */
-  readonly results: readonly SessionResult[]
+  readonly results: readonly TaskResult[]
   readonly sessions: readonly {
     readonly sessionId: string
     readonly sampleIndex: number
@@ -62,10 +63,10 @@ export type RolloutMessage =
       readonly replyTo: ActorRef<TaskReply>
     }
   | { readonly type: 'tasks-requested'; readonly replyTo: ActorRef<TaskList> }
-  /** Refuses further tasks and gives up sessions that have not begun; those that have go on to their end. */
+  /** Refuses further tasks and begins no further session; those that have begun go on to their end. */
   | { readonly type: 'drain-rollout' }
-  /** Cancels every live task. */
-  | { readonly type: 'cancel-all-tasks'; readonly reason: string }
+  /** Ends the sessions that have begun, as a restart of the service would. */
+  | { readonly type: 'stop-sessions' }
   | DeliveryReport
   | SessionReport
   | StagesReport

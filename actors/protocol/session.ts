@@ -10,6 +10,8 @@ import type { PostrunCrash, PostrunOutcome } from './outcomes.js'
 export type SessionMessage =
   /** Idempotent. `reason` is kept in the result's metadata; the error text is always `session cancelled`. */
   | { readonly type: 'cancel-session'; readonly reason: string }
+  /** The service stops before the session has ended: it ends as it would after a restart, with what it has. */
+  | { readonly type: 'stop-session' }
   /** From stages: this session's INIT task runs. `atMs` here and below: milliseconds since the epoch, stamped by stages. */
   | { readonly type: 'init-started'; readonly atMs: number }
   /** Exactly one for each `init-requested`, also for one that was cancelled or never started. */

@@ -7,6 +7,7 @@ import { RolloutError } from '../../src/domain/errors.js'
 import type { CompletionId } from '../../src/domain/ids.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import type { AnswerWriter } from '../../src/http/answer.js'
+import { failpoint, failpointAfterWrites } from '../../src/observability/failpoints.js'
 import type { UpstreamAnswer } from '../../src/upstreams/base.js'
 import { admitted } from './admission.js'
 import { type CallOutcome, callUpstream } from './call-upstream.js'
@@ -178,6 +179,7 @@ async function ask(
         await reply.fail({ status: 503, message: `the inference server ${what}`, headers: { 'retry-after': '2' } })
         return false
       }
+      failpoint('proxy.answer-complete')
       const response = canonicalResponse(answer, identity, call.decoded)
       const record = completionRecord({
         ...prepared,
@@ -217,10 +219,12 @@ async function ask(
       }
       if (reply.stream !== null && prepared.engine.stream) {
         await reply.stream.release()
+        await failpointAfterWrites('proxy.first-held-byte')
         await reply.stream.push(events.end(response))
         reply.stream.end()
       } else await reply.whole(response)
       report.delivered(record.completionId, call.answer.delivered)
+      void call.answer.delivered.then(() => failpoint('proxy.finished'))
       return true
     }
   } finally {

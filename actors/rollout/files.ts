@@ -3,10 +3,12 @@
 // result, and a path that was returned survives a power cut. Written here and not by a library: write-file-atomic writes once and
 // takes no notice of a short write, so a full disk left a cut file under the final name.
 
-import { mkdir, open, rename, rm } from 'node:fs/promises'
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import * as z from 'zod'
 import { RolloutError } from '../../src/domain/errors.js'
 import { isSafeId } from '../../src/domain/ids.js'
+import type { KeptResult } from '../../src/store/control-records.js'
 
 /** Path of a result file. Throws RUNTIME_PATH_REFUSED for ids that are no path elements, wherever they came from. */
 export function resultPath(
@@ -20,6 +22,9 @@ export function resultPath(
       throw new RolloutError('RUNTIME_PATH_REFUSED', `id ${JSON.stringify(id)} may not be part of a path`)
   return join(saveDir, `task_${taskId}`, `ses_${sessionId}.${extension}`)
 }
+
+/** Of the binary form, which stands beside the JSON. */
+export const binaryPath = (jsonPath: string): string => jsonPath.replace(/\.json$/, '.sxr')
 
 export interface ResultFile {
   readonly json: string
@@ -71,3 +76,31 @@ async function syncFolder(path: string): Promise<void> {
     await folder.close()
   }
 }
+/** What the result file of a session says, where a service was killed between writing it and telling its store; null = there is none. */
+export async function writtenResult(
+  saveDir: string | null,
+  { taskId, sessionId }: { readonly taskId: string; readonly sessionId: string },
+): Promise<KeptResult | null> {
+  if (saveDir === null) return null
+  const path = resultPath(saveDir, taskId, sessionId)
+  try {
+    const result: unknown = JSON.parse(await readFile(path, 'utf8'))
+    const { mtimeMs: atMs } = await stat(path)
+    const read = writtenSchema.parse(result)
+    const { calls, tokens } = read.trajectory.metadata.ledger
+    const usable = read.status === 'COMPLETED' && tokens.trained > 0
+    return { status: read.status, calls, sampledTokens: tokens.sampled, usable, path, atMs }
+  } catch {
+    // Not there, or no result of ours: then the session ends with what it captured.
+    return null
+  }
+}
+
+const writtenSchema = z.object({
+  status: z.enum(['COMPLETED', 'ERROR', 'TIMEOUT']),
+  trajectory: z.object({
+    metadata: z.object({
+      ledger: z.object({ calls: z.number(), tokens: z.object({ sampled: z.number(), trained: z.number() }) }),
+    }),
+  }),
+})

@@ -2,11 +2,12 @@
 // Must hold: each session of a task is resolved exactly once; results are in sample order; no more sessions are REGISTERED than
 // stages can take; a task ends when its last session is resolved, and only then; ids of live tasks are never taken twice.
 
-import type { SessionStatus } from '../../src/domain/session.js'
+import type { SessionResult, SessionStatus } from '../../src/domain/session.js'
 import { unreachable } from '../../src/domain/unreachable.js'
+import type { KeptResult } from '../../src/store/control-records.js'
 import type { Machine } from '../system/machine.js'
 import { sessionSpec } from './expand.js'
-import { cancelAll, cancelTask, describeTask, listTasks } from './questions.js'
+import { cancelTask, describeTask, listTasks } from './questions.js'
 import { nextTask, servedAfter } from './queue.js'
 import { isUsable } from './results.js'
 import {
@@ -18,9 +19,10 @@ import {
   type Substitute,
   type TaskEntry,
 } from './state.js'
-import { cancelActive, endIfDone, giveUpQueued, just, type RolloutStep, storeEffect, then } from './steps.js'
-import { submit } from './submit.js'
+import { cancelActive, endIfDone, endStored, giveUpQueued, just, type RolloutStep, storeEffect, then } from './steps.js'
+import { submit, taskNotStored, taskStored } from './submit.js'
 import {
+  nextQueued,
   sessionChanged,
   sessionProgressed,
   taskUpdated,
@@ -32,8 +34,12 @@ import {
 
 type Input<T extends RolloutInput['type']> = Extract<RolloutInput, { readonly type: T }>
 
-export const rolloutMachine = (settings: RolloutSettings): Machine<RolloutState, RolloutInput, RolloutEffect> => ({
-  initial: { state: initialState(settings), effects: [] },
+/** `first`: what an earlier life has left (recover.ts). */
+export const rolloutMachine = (
+  settings: RolloutSettings,
+  first: RolloutStep = just(initialState(settings)),
+): Machine<RolloutState, RolloutInput, RolloutEffect> => ({
+  initial: first,
   step,
   // Effects end by themselves; a stop of the actor cancels what is left.
   scope: () => 'open',
@@ -44,22 +50,32 @@ function step(state: RolloutState, message: RolloutInput): RolloutStep {
     case 'task-submit-requested':
       return just(state, { type: 'prepare-task', request: message.request, replyTo: message.replyTo })
     case 'task-prepared':
-      return dispatch(submit(state, message))
+      return submit(state, message)
+    case 'task-stored':
+      return dispatch(taskStored(state, message.taskId))
+    case 'task-not-stored':
+      return taskNotStored(state, message.taskId, message.error)
+    case 'task-end-stored':
+      return endStored(state, message.taskId, message.generation)
     case 'task-requested':
       return describeTask(state, message)
     case 'tasks-requested':
       return listTasks(state, message)
     case 'task-cancel-requested':
       return then(cancelTask(state, message), after => endIfDone(after, message.taskId))
-    case 'cancel-all-tasks':
-      return cancelAll(state, message.reason)
     case 'drain-rollout':
-      return drain(state)
+      // What waits is kept for the next start.
+      return just({ ...state, draining: true })
+    case 'stop-sessions':
+      return just(
+        state,
+        ...[...state.active.keys()].map((sessionId): RolloutEffect => ({ type: 'stop-session', sessionId })),
+      )
     case 'init-slots-free':
       return dispatch(just({ ...state, slots: message.count }))
     case 'session-dispatched':
       return onSession(state, message.sessionId, (task, index) =>
-        just(withTask(state, withSession(task, index, { dispatchedAtMs: message.atMs }))),
+        just(withTask(state, withSession(task, index, { dispatchedAtMs: message.atMs, pair: message.pair }))),
       )
     case 'session-status-changed':
       return statusChanged(state, message.sessionId, message.status)
@@ -83,6 +99,8 @@ function step(state: RolloutState, message: RolloutInput): RolloutStep {
       })
     case 'result-stored':
       return resultStored(state, message)
+    case 'result-found':
+      return resultFound(state, message)
     case 'delivery-changed':
       return deliveryChanged(state, message)
     case 'tombstone-expired':
@@ -122,7 +140,8 @@ function dispatch(first: RolloutStep): RolloutStep {
       if (!task || !session) break
       const index = task.next
       const taskId = task.request.task_id
-      const next = { ...withSession(task, index, { phase: 'active', status: 'REGISTERED' }), next: index + 1 }
+      const begun = withSession(task, index, { phase: 'active', status: 'REGISTERED' })
+      const next = { ...begun, next: nextQueued(begun.sessions, index + 1) }
       state = {
         ...withTask(state, next),
         active: withEntry(state.active, session.sessionId, { taskId, index, registered: true }),
@@ -133,6 +152,7 @@ function dispatch(first: RolloutStep): RolloutStep {
       effects.push(sessionChanged(state, next, index, 'DISPATCHING'), {
         type: 'start-session',
         spec: sessionSpec(task.request, task.runtime, session.sessionId, index),
+        generation: task.generation,
       })
     }
     return { state, effects }
@@ -195,7 +215,7 @@ const earlyStop = (task: TaskEntry): Substitute => ({
 })
 
 /** The group has enough usable sessions: running siblings are cancelled, waiting ones are given up (contract 4.9). */
-function stopEarly(state: RolloutState, taskId: string, minimum: number): RolloutStep {
+export function stopEarly(state: RolloutState, taskId: string, minimum: number): RolloutStep {
   const task = state.live.get(taskId)
   if (!task) return just(state)
   const marked: TaskEntry = {
@@ -211,24 +231,36 @@ function stopEarly(state: RolloutState, taskId: string, minimum: number): Rollou
   )
 }
 
-function resultStored(state: RolloutState, { taskId, index, result, path, atMs }: Input<'result-stored'>): RolloutStep {
-  const task = state.live.get(taskId)
-  if (task?.sessions[index]?.phase !== 'storing') return just(state)
-  const { calls, sampledTokens } =
-    result.trajectory.ledger.calls > 0 ? countsOf(result) : (task.sessions[index] ?? ZERO)
-  const next: TaskEntry = {
-    ...withSession(task, index, { phase: 'done', status: result.status, result, path, calls, sampledTokens }),
-    updatedAtMs: atMs,
-  }
-  const told = just(withTask(state, next), sessionChanged(state, next, index, result.status), taskUpdated(next))
-  return then(told, after => endIfDone(after, taskId))
+function resultFound(state: RolloutState, { sessionId, kept }: Input<'result-found'>): RolloutStep {
+  return onSession(state, sessionId, (task, index) => {
+    const usable = task.usable + (kept.usable ? 1 : 0)
+    const found = { ...withSession(task, index, { phase: 'storing' }), usable }
+    const next = { ...withTask(state, found), active: withoutEntry(state.active, sessionId) }
+    return done(next, found, index, null, kept)
+  })
 }
 
-const ZERO = { calls: 0, sampledTokens: 0 }
-const countsOf = ({ trajectory: { ledger } }: Input<'result-stored'>['result']) => ({
-  calls: ledger.calls,
-  sampledTokens: ledger.tokens.sampled,
-})
+function resultStored(state: RolloutState, { taskId, index, result, kept }: Input<'result-stored'>): RolloutStep {
+  const task = state.live.get(taskId)
+  if (task?.sessions[index]?.phase !== 'storing') return just(state)
+  return done(state, task, index, result, kept)
+}
+
+function done(
+  state: RolloutState,
+  task: TaskEntry,
+  index: number,
+  result: SessionResult | null,
+  kept: KeptResult,
+): RolloutStep {
+  const { status, calls, sampledTokens, atMs } = kept
+  const next: TaskEntry = {
+    ...withSession(task, index, { phase: 'done', status, result, kept, calls, sampledTokens }),
+    updatedAtMs: atMs,
+  }
+  const told = just(withTask(state, next), sessionChanged(state, next, index, status), taskUpdated(next))
+  return then(told, after => endIfDone(after, task.request.task_id))
+}
 
 function deliveryChanged(state: RolloutState, message: Input<'delivery-changed'>): RolloutStep {
   const { taskId, deliveryId, attempts, error } = message
@@ -237,20 +269,4 @@ function deliveryChanged(state: RolloutState, message: Input<'delivery-changed'>
   const delivery = { state: message.state, attempts, error }
   const next = generations.map(task => (task.deliveryId === deliveryId ? { ...task, delivery } : task))
   return just({ ...state, ended: new Map(state.ended).set(taskId, next) })
-}
-
-function drain(state: RolloutState): RolloutStep {
-  const tasks = [...state.live.values()].filter(task => task.sessions.some(session => session.phase === 'queued'))
-  return tasks.reduce(
-    (done: RolloutStep, task) =>
-      then(done, before =>
-        giveUpQueued(
-          withTask(before, { ...task, status: 'cancelling' }),
-          task.request.task_id,
-          { kind: 'stopping' },
-          true,
-        ),
-      ),
-    just({ ...state, draining: true }),
-  )
 }

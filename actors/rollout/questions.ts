@@ -1,9 +1,8 @@
 // Questions about tasks, and their cancel. Pure.
 
-import type { TaskReply } from '../protocol/rollout.js'
 import type { RolloutEffect, RolloutInput, RolloutState, TaskEntry } from './state.js'
-import { cancelActive, endIfDone, giveUpQueued, just, type RolloutStep, then } from './steps.js'
-import { taskView, tombstoneView, withEntry, withTask } from './tasks.js'
+import { cancelActive, giveUpQueued, just, type RolloutStep, then } from './steps.js'
+import { keptTask, taskView, tombstoneView, withEntry, withTask } from './tasks.js'
 
 type Input<T extends RolloutInput['type']> = Extract<RolloutInput, { readonly type: T }>
 
@@ -13,8 +12,7 @@ export function describeTask(state: RolloutState, message: Input<'task-requested
   const task = generation === null ? generations.at(-1) : generations.find(one => one?.generation === generation)
   if (task) return just(state, answer(replyTo, task))
   const buried = state.tombstones.has(taskId) && generation === null
-  const reply: TaskReply = buried ? { type: 'task-found', task: tombstoneView(taskId) } : { type: 'task-unknown' }
-  return just(state, { type: 'reply-task', replyTo, reply })
+  return just(state, { type: 'reply-task', replyTo, task: buried ? tombstoneView(taskId) : null })
 }
 
 export function listTasks(state: RolloutState, { replyTo }: Input<'tasks-requested'>): RolloutStep {
@@ -42,27 +40,14 @@ export function cancelTask(state: RolloutState, message: Input<'task-cancel-requ
   const done = state.ended.get(taskId)?.at(-1)
   if (done) return just(state, answer(replyTo, done))
   const known = state.tombstones.has(taskId)
-  if (!known && !registerIfMissing) return just(state, { type: 'reply-task', replyTo, reply: { type: 'task-unknown' } })
-  const reply: TaskReply = { type: 'task-found', task: tombstoneView(taskId) }
-  const effects: RolloutEffect[] = [{ type: 'reply-task', replyTo, reply }]
+  if (!known && !registerIfMissing) return just(state, { type: 'reply-task', replyTo, task: null })
+  const effects: RolloutEffect[] = [{ type: 'reply-task', replyTo, task: tombstoneView(taskId) }]
   if (known) return just(state, ...effects)
   const stone = state.count + 1
-  effects.push({ type: 'arm-tombstone', taskId, stone, afterMs: state.settings.tombstoneMs })
+  effects.unshift({ type: 'arm-tombstone', taskId, stone, afterMs: state.settings.tombstoneMs, store: true })
   return just(
     { ...state, count: stone, tombstones: bounded(withEntry(state.tombstones, taskId, stone), state) },
     ...effects,
-  )
-}
-
-/** Cancels every live task. */
-export function cancelAll(state: RolloutState, reason: string): RolloutStep {
-  return [...state.live.keys()].reduce(
-    (done: RolloutStep, taskId) =>
-      then(
-        then(done, before => cancelling(before, taskId, reason)),
-        after => endIfDone(after, taskId),
-      ),
-    just(state),
   )
 }
 
@@ -70,7 +55,9 @@ function cancelling(state: RolloutState, taskId: string, reason: string): Rollou
   const task = state.live.get(taskId)
   if (!task) return just(state)
   const next: TaskEntry = { ...task, status: 'cancelling' }
-  const dropped = giveUpQueued(withTask(state, next), taskId, { kind: 'cancelled' }, false)
+  // After a crash in the middle of it, what waits is not begun.
+  const noted = just(withTask(state, next), { type: 'note-task', task: keptTask(next) })
+  const dropped = then(noted, after => giveUpQueued(after, taskId, { kind: 'cancelled' }, false))
   // A session's own machine takes a cancel once, so a second one may be told again.
   return then(dropped, after => just(after, ...cancelActive(next, reason)))
 }
@@ -84,5 +71,5 @@ function bounded(stones: ReadonlyMap<string, number>, state: RolloutState): Read
 const answer = (replyTo: Input<'task-requested'>['replyTo'], task: TaskEntry): RolloutEffect => ({
   type: 'reply-task',
   replyTo,
-  reply: { type: 'task-found', task: taskView(task) },
+  task: taskView(task),
 })

@@ -1,6 +1,7 @@
 // Results as rollout hands them on: its own three timings stamped, sessions that gave none given one, early-stopped ones emptied.
 
-import type { SessionResult, SessionSpec } from '../../src/domain/session.js'
+import type { SessionId, TaskId } from '../../src/domain/ids.js'
+import type { SessionResult, SessionSpec, TerminalStatus } from '../../src/domain/session.js'
 import type { Trajectory } from '../../src/domain/trajectory.js'
 import { emptyCounts } from '../../src/ledger/counts.js'
 import type { Substitute } from './state.js'
@@ -17,6 +18,12 @@ export const isUsable = (result: SessionResult): boolean =>
       trace.responseLogprobs.length === trace.responseIds.length &&
       trace.lossMask.some(bit => bit !== 0),
   )
+
+/** Calls and sampled tokens of a result; null = its ledger has none. */
+export const countsOf = ({
+  trajectory: { ledger },
+}: SessionResult): { readonly calls: number; readonly sampledTokens: number } | null =>
+  ledger.calls > 0 ? { calls: ledger.calls, sampledTokens: ledger.tokens.sampled } : null
 
 export interface Marks {
   readonly nodeId: string
@@ -48,7 +55,6 @@ export function finalResult(
 
 function unstarted(spec: SpecPart, substitute: Substitute | null, nodeId: string): SessionResult {
   const error = errorOf(substitute)
-  const ours = substitute?.kind === 'crashed' || substitute?.kind === 'stopping'
   return {
     sessionId: spec.sessionId,
     taskId: spec.taskId,
@@ -60,22 +66,40 @@ function unstarted(spec: SpecPart, substitute: Substitute | null, nodeId: string
     timing: {},
     nodeId,
     error,
-    failureClass: ours ? 'infrastructure' : null,
+    failureClass: substitute?.kind === 'crashed' ? 'infrastructure' : null,
     truncated: null,
     metadata: spec.metadata,
   }
 }
 
-function errorOf(substitute: Substitute | null): string {
-  switch (substitute?.kind) {
-    case 'stopping':
-      return 'the service stopped before the session began'
-    case 'crashed':
-      return substitute.error
-    default:
-      return 'session cancelled'
+/** In place of a result whose file is not there any more. */
+export function goneResult(of: {
+  readonly taskId: string
+  readonly sessionId: string
+  readonly index: number
+  readonly status: TerminalStatus
+  readonly nodeId: string
+}): SessionResult {
+  const error = 'the result is not on disk any more'
+  return {
+    sessionId: of.sessionId as SessionId,
+    taskId: of.taskId as TaskId,
+    sampleIndex: of.index,
+    status: of.status,
+    trajectory: emptyTrajectory('', error),
+    agentResult: null,
+    evaluation: null,
+    timing: {},
+    nodeId: of.nodeId,
+    error,
+    failureClass: 'infrastructure',
+    truncated: null,
+    metadata: { result_gone: true },
   }
 }
+
+const errorOf = (substitute: Substitute | null): string =>
+  substitute?.kind === 'crashed' ? substitute.error : 'session cancelled'
 
 /** The group had enough: no traces, status ERROR, and the reason in both metadata. What was sampled stays in the ledger, set aside. */
 function earlyStopped(

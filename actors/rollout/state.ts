@@ -4,6 +4,7 @@
 import type { ErrorData } from '../../src/domain/errors.js'
 import type { SessionResult, SessionSpec, SessionStatus } from '../../src/domain/session.js'
 import type { RuntimeSpec, TaskRequest } from '../../src/domain/task.js'
+import type { KeptOutbox, KeptResult, KeptTask } from '../../src/store/control-records.js'
 import type { PublicEvent } from '../protocol/control.js'
 import type { RolloutMessage, SubmitReply, TaskList, TaskReply, TaskState, TaskView } from '../protocol/rollout.js'
 import type { ActorRef } from '../system/ref.js'
@@ -35,11 +36,25 @@ export interface SessionEntry {
   readonly calls: number
   readonly sampledTokens: number
   readonly dispatchedAtMs: number | null
+  /** Number of the pair that serves it; 0 = none does. */
+  readonly pair: number
   /** Early stop of the group has cancelled it. */
   readonly cut: boolean
+  /** Let go once the task's end is stored: from then on it is read again when it is asked for. */
   readonly result: SessionResult | null
-  readonly path: string | null
+  /** What the store knows of the result; null = there is none. */
+  readonly kept: KeptResult | null
 }
+
+/** A result that is on disk, not in memory. */
+export interface ResultRef {
+  readonly sessionId: string
+  readonly index: number
+  readonly kept: KeptResult
+}
+
+/** A task as it is shown, before the interpreter has read what is only on disk. */
+export type TaskFacts = Omit<TaskView, 'results'> & { readonly results: readonly (SessionResult | ResultRef)[] }
 
 export interface TaskEntry {
   readonly request: TaskRequest
@@ -63,8 +78,15 @@ export interface TaskEntry {
   readonly delivery: TaskView['delivery']
 }
 
+/** A task whose submit waits for the store. Nobody else sees it yet. */
+export interface Accepting {
+  readonly task: TaskEntry
+  readonly repliesTo: readonly ActorRef<SubmitReply>[]
+}
+
 export interface RolloutState {
   readonly settings: RolloutSettings
+  readonly accepting: ReadonlyMap<string, Accepting>
   readonly live: ReadonlyMap<string, TaskEntry>
   /** Ended tasks by id, generations in order; oldest task first. */
   readonly ended: ReadonlyMap<string, readonly TaskEntry[]>
@@ -95,7 +117,16 @@ export type RolloutSelf =
       readonly atMs: number
       readonly replyTo: ActorRef<SubmitReply>
     }
-  | { readonly type: 'session-dispatched'; readonly sessionId: string; readonly atMs: number }
+  | { readonly type: 'task-stored'; readonly taskId: string }
+  | { readonly type: 'task-not-stored'; readonly taskId: string; readonly error: ErrorData }
+  /** The end of the task, and its place in the outbox, are on disk. */
+  | { readonly type: 'task-end-stored'; readonly taskId: string; readonly generation: number }
+  | {
+      readonly type: 'session-dispatched'
+      readonly sessionId: string
+      readonly pair: number
+      readonly atMs: number
+    }
   | { readonly type: 'dispatch-failed'; readonly sessionId: string; readonly error: ErrorData }
   /** The session's actor is gone. */
   | { readonly type: 'session-gone'; readonly sessionId: string; readonly reason: string }
@@ -104,47 +135,78 @@ export type RolloutSelf =
       readonly taskId: string
       readonly index: number
       readonly result: SessionResult
-      /** null = no file: none is wanted, or it could not be written. */
-      readonly path: string | null
-      readonly atMs: number
+      readonly kept: KeptResult
     }
+  /** A dead process had written the session's result file, and was killed before the store knew. */
+  | { readonly type: 'result-found'; readonly sessionId: string; readonly kept: KeptResult }
   | { readonly type: 'tombstone-expired'; readonly taskId: string; readonly stone: number }
   | { readonly type: 'effect-failed'; readonly effect: string; readonly error: ErrorData }
 
 export type RolloutInput = RolloutMessage | RolloutSelf
 
-/** What early stop or the end of the service says of a session in place of its own result. */
+/** What early stop or a cancel says of a session in place of its own result. */
 export type Substitute =
   | { readonly kind: 'early-stop'; readonly minimum: number; readonly usable: number }
   | { readonly kind: 'cancelled' }
-  | { readonly kind: 'stopping' }
   | { readonly kind: 'crashed'; readonly error: string }
 
 export type RolloutEffect =
   | { readonly type: 'prepare-task'; readonly request: TaskRequest; readonly replyTo: ActorRef<SubmitReply> }
-  | { readonly type: 'start-session'; readonly spec: SessionSpec }
+  /** Answered by `task-stored` or `task-not-stored`. */
+  | { readonly type: 'store-task'; readonly task: KeptTask }
+  /** Told to the store without waiting. */
+  | { readonly type: 'note-task'; readonly task: KeptTask }
+  /** Until it is stored, whatever it takes; answered by `task-end-stored`. */
+  | { readonly type: 'store-end'; readonly task: KeptTask; readonly outbox: KeptOutbox | null }
+  | { readonly type: 'forget-tasks'; readonly tasks: readonly KeptTask[] }
+  /** Its start is stored first. */
+  | { readonly type: 'start-session'; readonly spec: SessionSpec; readonly generation: number }
+  /** A session that a dead process ran: what it captured becomes its result; answered by `result-found` if there is one. */
+  | {
+      readonly type: 'end-orphan'
+      readonly spec: SessionSpec
+      readonly generation: number
+      readonly dispatchedAtMs: number | null
+      readonly pair: number
+      readonly createdAtMs: number
+    }
+  | { readonly type: 'stop-session'; readonly sessionId: string }
   | { readonly type: 'cancel-session'; readonly sessionId: string; readonly reason: string }
-  /** Stamps rollout's timings, writes the file, answers `result-stored`. `result` null = the session never gave one. */
+  /** Stamps rollout's timings, writes the file, stores the result, answers `result-stored`. `result` null = the session never gave one. */
   | {
       readonly type: 'store-result'
       readonly spec: Pick<SessionSpec, 'sessionId' | 'taskId' | 'sampleIndex' | 'metadata' | 'builder'>
       readonly result: SessionResult | null
       readonly substitute: Substitute | null
+      readonly generation: number
+      readonly pair: number
+      /** Of a session whose result has no ledger. */
+      readonly counts: { readonly calls: number; readonly sampledTokens: number }
+      readonly usable: boolean
       readonly createdAtMs: number
       readonly dispatchedAtMs: number | null
       /** False for sessions of a cancelled task that never began (contract 4.9). */
       readonly write: boolean
     }
   | { readonly type: 'publish'; readonly event: PublicEvent }
-  | { readonly type: 'deliver'; readonly task: TaskView; readonly url: string; readonly deliveryId: string }
-  | { readonly type: 'arm-tombstone'; readonly taskId: string; readonly stone: number; readonly afterMs: number }
+  | { readonly type: 'deliver'; readonly task: TaskFacts; readonly outbox: KeptOutbox }
+  | {
+      readonly type: 'arm-tombstone'
+      readonly taskId: string
+      readonly stone: number
+      readonly afterMs: number
+      /** False = the store knows it already. */
+      readonly store: boolean
+    }
   | { readonly type: 'reply-submit'; readonly replyTo: ActorRef<SubmitReply>; readonly reply: SubmitReply }
-  | { readonly type: 'reply-task'; readonly replyTo: ActorRef<TaskReply>; readonly reply: TaskReply }
+  /** `task` null = unknown. */
+  | { readonly type: 'reply-task'; readonly replyTo: ActorRef<TaskReply>; readonly task: TaskFacts | null }
   | { readonly type: 'reply-list'; readonly replyTo: ActorRef<TaskList>; readonly reply: TaskList }
   | { readonly type: 'warn'; readonly fields: Readonly<Record<string, string>> }
 
 export const initialState = (settings: RolloutSettings): RolloutState => ({
   settings,
+  accepting: new Map(),
   live: new Map(),
   ended: new Map(),
   retained: 0,

@@ -1,10 +1,12 @@
 // Steps that several parts of the rollout machine take: giving up what waits, storing a result, ending a task. Pure.
 
 import type { SessionResult } from '../../src/domain/session.js'
+import type { KeptTask } from '../../src/store/control-records.js'
 import type { Step } from '../system/machine.js'
 import { runOf, sampleMetadata, sessionSpec } from './expand.js'
+import { isUsable } from './results.js'
 import type { RolloutEffect, RolloutState, Substitute, TaskEntry } from './state.js'
-import { taskCompleted, taskView, withEntry, withoutEntry, withTask } from './tasks.js'
+import { keptTask, outboxOf, taskCompleted, taskView, withEntry, withoutEntry, withTask } from './tasks.js'
 
 export type RolloutStep = Step<RolloutState, RolloutEffect>
 
@@ -45,9 +47,9 @@ export function storeEffect(
   result: SessionResult | null,
   substitute: Substitute | null,
 ): RolloutEffect & { type: 'store-result' } {
-  const { request, createdAtMs } = task
-  const { sessionId, dispatchedAtMs } = task.sessions[index] ?? { sessionId: '', dispatchedAtMs: null }
-  const { taskId, sessionId: id } = sessionSpec(request, task.runtime, sessionId, index)
+  const { request, createdAtMs, generation } = task
+  const session = task.sessions[index]
+  const { taskId, sessionId: id } = sessionSpec(request, task.runtime, session?.sessionId ?? '', index)
   return {
     type: 'store-result',
     spec: {
@@ -59,8 +61,12 @@ export function storeEffect(
     },
     result,
     substitute,
+    generation,
+    pair: session?.pair ?? 0,
+    counts: { calls: session?.calls ?? 0, sampledTokens: session?.sampledTokens ?? 0 },
+    usable: result !== null && substitute === null && isUsable(result),
     createdAtMs,
-    dispatchedAtMs,
+    dispatchedAtMs: session?.dispatchedAtMs ?? null,
     write: true,
   }
 }
@@ -77,7 +83,7 @@ export function endIfDone(state: RolloutState, taskId: string): RolloutStep {
     delivery: url === null ? null : { state: 'pending', attempts: 0, error: null },
   }
   const live = withoutEntry(state.live, taskId)
-  const kept = retain(
+  const { state: kept, forgotten } = retain(
     {
       ...state,
       live,
@@ -87,16 +93,29 @@ export function endIfDone(state: RolloutState, taskId: string): RolloutStep {
     },
     task.updatedAtMs,
   )
-  const view = taskView(done)
   return just(
     kept,
     taskCompleted(done),
-    ...task.waiters.map(
-      (replyTo): RolloutEffect => ({ type: 'reply-task', replyTo, reply: { type: 'task-found', task: view } }),
-    ),
-    ...(url !== null && task.deliveryId !== null
-      ? [{ type: 'deliver', task: view, url, deliveryId: task.deliveryId } as const]
-      : []),
+    ...task.waiters.map((replyTo): RolloutEffect => ({ type: 'reply-task', replyTo, task: taskView(done) })),
+    { type: 'store-end', task: keptTask(done), outbox: outboxOf(done) },
+    ...(forgotten.length === 0 ? [] : [{ type: 'forget-tasks', tasks: forgotten } as const]),
+  )
+}
+
+/** Its results are on disk: they leave memory, and go to their receiver. */
+export function endStored(state: RolloutState, taskId: string, generation: number): RolloutStep {
+  const generations = state.ended.get(taskId)
+  const task = generations?.find(one => one.generation === generation)
+  if (!generations || !task) return just(state)
+  const light: TaskEntry = { ...task, sessions: task.sessions.map(session => ({ ...session, result: null })) }
+  const ended = new Map(state.ended).set(
+    taskId,
+    generations.map(one => (one === task ? light : one)),
+  )
+  const outbox = outboxOf(light)
+  return just(
+    { ...state, ended },
+    ...(outbox === null ? [] : [{ type: 'deliver', task: taskView(light), outbox } as const]),
   )
 }
 
@@ -107,9 +126,13 @@ function servedByLive(served: RolloutState['served'], live: RolloutState['live']
 }
 
 /** Lets the oldest ended tasks go when there are too many or they are too old; never one whose delivery is still pending. */
-function retain(state: RolloutState, nowMs: number): RolloutState {
+export function retain(
+  state: RolloutState,
+  nowMs: number,
+): { readonly state: RolloutState; readonly forgotten: readonly KeptTask[] } {
   const { retainedSessions, retainedMs } = state.settings
   const kept = new Map(state.ended)
+  const forgotten: KeptTask[] = []
   let retained = state.retained
   for (const [taskId, generations] of state.ended) {
     const newest = generations.at(-1)
@@ -117,7 +140,8 @@ function retain(state: RolloutState, nowMs: number): RolloutState {
     if (retained <= retainedSessions && !old) break
     if (generations.some(task => task.delivery?.state === 'pending')) continue
     kept.delete(taskId)
+    forgotten.push(...generations.map(keptTask))
     retained -= generations.reduce((total, task) => total + task.sessions.length, 0)
   }
-  return { ...state, ended: kept, retained }
+  return { state: { ...state, ended: kept, retained }, forgotten }
 }

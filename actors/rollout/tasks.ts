@@ -1,18 +1,22 @@
 // Parts of the rollout machine that look at or change one task: its view, its events, whether a request is the same. Pure.
 
 import type { JsonObject } from '../../src/domain/json.js'
-import type { TaskView } from '../protocol/rollout.js'
-import type { RolloutEffect, RolloutState, SessionEntry, TaskEntry } from './state.js'
+import type { SessionResult } from '../../src/domain/session.js'
+import type { KeptOutbox, KeptTask } from '../../src/store/control-records.js'
+import type { ResultRef, RolloutEffect, RolloutState, SessionEntry, TaskEntry, TaskFacts } from './state.js'
 
-export function taskView(task: TaskEntry): TaskView {
+export function taskView(task: TaskEntry): TaskFacts {
   const ended = task.sessions.filter(session => session.phase === 'done')
+  const results = task.sessions.flatMap((session, index): readonly (SessionResult | ResultRef)[] =>
+    session.phase !== 'done' ? [] : session.result === null ? refOf(session, index) : [session.result],
+  )
   return {
     taskId: task.request.task_id,
     generation: task.generation,
     status: task.status,
     request: task.request,
     totalSessions: task.sessions.length,
-    results: ended.flatMap(session => session.result ?? []),
+    results,
     sessions: task.sessions.map((session, sampleIndex) => ({
       sessionId: session.sessionId,
       sampleIndex,
@@ -20,15 +24,55 @@ export function taskView(task: TaskEntry): TaskView {
       calls: session.calls,
       sampledTokens: session.sampledTokens,
     })),
-    resultPaths: ended.flatMap(session => session.path ?? []),
+    resultPaths: ended.flatMap(session => session.kept?.path ?? []),
     delivery: task.delivery,
     createdAtMs: task.createdAtMs,
     updatedAtMs: task.updatedAtMs,
   }
 }
 
+const refOf = ({ sessionId, kept }: SessionEntry, index: number): readonly ResultRef[] =>
+  kept === null ? [] : [{ sessionId, index, kept }]
+
+export const keptTask = (task: TaskEntry): KeptTask => ({
+  taskId: task.request.task_id,
+  generation: task.generation,
+  arrival: task.arrival,
+  status: task.status,
+  request: task.request,
+  runtime: task.runtime,
+  sessionIds: task.sessions.map(({ sessionId }) => sessionId),
+  deliveryId: task.deliveryId,
+  delivery: task.delivery,
+  createdAtMs: task.createdAtMs,
+  updatedAtMs: task.updatedAtMs,
+})
+
+/** The place of an ended task in the outbox; null = it has no callback, or its delivery is over. */
+export function outboxOf(task: TaskEntry): KeptOutbox | null {
+  const { request, generation, deliveryId, delivery, updatedAtMs } = task
+  if (request.callback_url === null || deliveryId === null || delivery?.state !== 'pending') return null
+  return {
+    deliveryId,
+    taskId: request.task_id,
+    generation,
+    url: request.callback_url,
+    attempts: delivery.attempts,
+    error: delivery.error,
+    firstAtMs: null,
+    nextAtMs: updatedAtMs,
+    expiresAtMs: null,
+  }
+}
+
+/** First sample from `from` on that waits; the number of samples when none does. */
+export function nextQueued(sessions: readonly SessionEntry[], from: number): number {
+  const index = sessions.findIndex((session, at) => at >= from && session.phase === 'queued')
+  return index === -1 ? sessions.length : index
+}
+
 /** What GET of a task that was cancelled before it came shows. */
-export const tombstoneView = (taskId: string): TaskView => ({
+export const tombstoneView = (taskId: string): TaskFacts => ({
   taskId,
   generation: 0,
   status: 'cancelled',
@@ -113,6 +157,8 @@ export function sameJson(left: unknown, right: unknown): boolean {
   if (Array.isArray(left) !== Array.isArray(right)) return false
   const a = left as Readonly<Record<string, unknown>>
   const b = right as Readonly<Record<string, unknown>>
-  const keys = Object.keys(a)
-  return keys.length === Object.keys(b).length && keys.every(key => Object.hasOwn(b, key) && sameJson(a[key], b[key]))
+  // What JSON does not have is not there: one of the two may have been on disk.
+  const keys = Object.keys(a).filter(key => a[key] !== undefined)
+  const theirs = Object.keys(b).filter(key => b[key] !== undefined)
+  return keys.length === theirs.length && keys.every(key => Object.hasOwn(b, key) && sameJson(a[key], b[key]))
 }

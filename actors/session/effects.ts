@@ -7,7 +7,8 @@ import { errorData } from '../../src/domain/errors.js'
 import type { SessionKey } from '../../src/domain/ids.js'
 import type { SideCallRule } from '../../src/harnesses/base.js'
 import { EVENTS } from '../../src/observability/events.js'
-import type { MergeMessage } from '../protocol/merge.js'
+import { type FailpointName, failpoint } from '../../src/observability/failpoints.js'
+import type { LedgerSealReply, MergeMessage } from '../protocol/merge.js'
 import type { ProxyMessage, ProxySession } from '../protocol/proxy.js'
 import type { ReaperMessage } from '../protocol/reaper.js'
 import type { SessionReport } from '../protocol/session.js'
@@ -78,6 +79,17 @@ export function sessionEffects(
       return EMPTY
     })
 
+  const ledgerOf = (reply$: Observable<LedgerSealReply>, point: FailpointName): Observable<SessionInput> =>
+    reply$.pipe(
+      map((reply): SessionInput => {
+        failpoint(point)
+        return reply.type === 'ledger-sealed'
+          ? { type: 'ledger-received', ledger: reply.ledger, atMs: now() }
+          : { type: 'ledger-lost', error: null, atMs: now() }
+      }),
+      catchError(cause => of<SessionInput>({ type: 'ledger-lost', error: errorData(cause), atMs: now() })),
+    )
+
   return effect => {
     switch (effect.type) {
       case 'register-at-proxy':
@@ -135,16 +147,16 @@ export function sessionEffects(
           }),
         )
       case 'seal-ledger':
-        return defer(() =>
-          context.ask(merge, { type: 'ledger-seal-requested', sessionId, atMs: now() }, SEAL_DEADLINE_MS),
-        ).pipe(
-          map(
-            (reply): SessionInput =>
-              reply.type === 'ledger-sealed'
-                ? { type: 'ledger-received', ledger: reply.ledger, atMs: now() }
-                : { type: 'ledger-lost', error: null, atMs: now() },
-          ),
-          catchError(cause => of<SessionInput>({ type: 'ledger-lost', error: errorData(cause), atMs: now() })),
+        return ledgerOf(
+          defer(() => context.ask(merge, { type: 'ledger-seal-requested', sessionId, atMs: now() }, SEAL_DEADLINE_MS)),
+          'session.sealed',
+        )
+      case 'recover-ledger':
+        return ledgerOf(
+          defer(() =>
+            context.ask(merge, { type: 'ledger-recover-requested', sessionId, atMs: now() }, SEAL_DEADLINE_MS),
+          ).pipe(retry({ count: PUT_RETRIES, delay: () => context.clock.timer$(PUT_RETRY_MS) })),
+          'recovery.sealed',
         )
       case 'request-postrun':
         return tell(() => stages.tell({ type: 'postrun-requested', sessionId, job: effect.job, session: context.self }))
@@ -166,6 +178,7 @@ export function sessionEffects(
       case 'report-end':
         return tell(() => {
           const { status, error, failureClass } = effect.result
+          failpoint('session.built')
           context.log.info(EVENTS.sessionEnd, { sessionId, status, reason: error, failureClass })
           rollout.tell({ type: 'session-ended', sessionId, result: effect.result })
           proxy.tell({ type: 'forget-session', sessionId })

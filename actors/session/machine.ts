@@ -21,6 +21,7 @@ import {
 import {
   deservesReward,
   emptyLedger,
+  gatewayRestarted,
   lostRuntime,
   notStopped,
   recordsLost,
@@ -36,10 +37,14 @@ type Input<T extends SessionInput['type']> = Extract<SessionInput, { readonly ty
 
 export function sessionMachine(setup: SessionSetup): Machine<SessionState, SessionInput, SessionEffect> {
   return {
-    initial: {
-      state: initialState(setup),
-      effects: [{ type: 'announce' }, { type: 'open-ledger' }, register(initialState(setup), 'registered')],
-    },
+    initial: setup.isOrphan
+      ? enter({ ...initialState(setup), status: 'POST_RUN', verdict: gatewayRestarted }, 'sealing', {
+          type: 'recover-ledger',
+        })
+      : {
+          state: initialState(setup),
+          effects: [{ type: 'announce' }, { type: 'open-ledger' }, register(initialState(setup), 'registered')],
+        },
     step,
     scope: state => state.phase,
     done: state => state.phase === 'ended',
@@ -52,7 +57,9 @@ function step(before: SessionState, message: SessionInput): SessionStep {
   const state = 'atMs' in message ? { ...before, times: { ...before.times, latest: message.atMs } } : before
   switch (message.type) {
     case 'cancel-session':
-      return state.cancelled ? stay(state) : cancel({ ...state, cancelled: true, cancelReason: message.reason })
+      return state.cancelled ? stay(state) : stopNow({ ...state, cancelled: true, cancelReason: message.reason })
+    case 'stop-session':
+      return state.cancelled || state.verdict !== null ? stay(state) : stopNow(failed(state, gatewayRestarted))
     case 'proxy-registered':
       return registered(state, message)
     case 'proxy-unreachable':
@@ -273,7 +280,8 @@ function postrunProgress(state: SessionState, { stage }: Input<'postrun-progress
 
 // Facts and commands that may come in any phase.
 
-function cancel(state: SessionState): SessionStep {
+/** A cancel, or the end of the service: the shortest way from each phase to the end. */
+function stopNow(state: SessionState): SessionStep {
   switch (state.phase) {
     case 'registering':
       return end(state, resultWithoutPostrun(state))

@@ -21,6 +21,8 @@ export interface SessionSetup {
   readonly budgets: { readonly buildMs: number; readonly evaluateMs: number; readonly teardownMs: number }
   /** How long a stage may take to stop after it was told to; beyond it the session goes on without its answer. */
   readonly stopMs: number
+  /** A process that is gone ran it: all that is left to do is to build what it captured. */
+  readonly isOrphan: boolean
 }
 
 export type Phase =
@@ -141,6 +143,8 @@ export type SessionEffect =
   | { readonly type: 'cancel-stage'; readonly stage: 'init' | 'ready' | 'running' | 'postrun' }
   | { readonly type: 'close-proxy' }
   | { readonly type: 'seal-ledger' }
+  /** As `seal-ledger`, of what a dead process has left in the store. */
+  | { readonly type: 'recover-ledger' }
   | { readonly type: 'request-postrun'; readonly job: PostrunJob }
   | { readonly type: 'arm-deadline'; readonly deadline: DeadlineName; readonly afterMs: number }
   | { readonly type: 'report-status'; readonly status: SessionStatus }

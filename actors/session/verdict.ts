@@ -111,3 +111,9 @@ export const recordsLost: Verdict = {
   error: 'captured records were lost: the merge thread ended',
   failureClass: 'infrastructure',
 }
+/** The service ended under the session. */
+export const gatewayRestarted: Verdict = {
+  kind: 'error',
+  error: 'gateway_restarted',
+  failureClass: 'infrastructure',
+}

@@ -4,6 +4,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import { RolloutError } from '../../src/domain/errors.js'
+import { failpoint } from '../../src/observability/failpoints.js'
 import { decode, encode } from '../../src/wire/codec.js'
 import {
   type AckFrame,
@@ -54,6 +55,7 @@ interface Waiting {
   readonly frameId: number
   readonly sessionId: string
   readonly bytes: Uint8Array<ArrayBuffer>
+  readonly isRecord: boolean
   readonly resolve: (ack: AckFrame) => void
   readonly reject: (cause: unknown) => void
 }
@@ -82,11 +84,12 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
         continue
       }
       waiting.splice(index, 1)
-      const { frameId, sessionId, bytes, resolve, reject } = next
-      inFlight.set(frameId, { frameId, sessionId, resolve, reject, size })
+      const { frameId, sessionId, bytes, isRecord, resolve, reject } = next
+      inFlight.set(frameId, { frameId, sessionId, isRecord, resolve, reject, size })
       perSession.set(sessionId, ofSession + 1)
       bytesInFlight += size
       port.postMessage(bytes, [bytes.buffer])
+      if (isRecord) failpoint('proxy.frame-posted')
     }
   }
 
@@ -101,6 +104,7 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
     if (left === 0) perSession.delete(frame.sessionId)
     else perSession.set(frame.sessionId, left)
     bytesInFlight -= frame.size
+    if (frame.isRecord) failpoint('proxy.ack-received')
     frame.resolve(ack)
     pump()
   }
@@ -142,6 +146,7 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
           frameId: frame.frameId,
           sessionId,
           bytes: encode(frame),
+          isRecord: frame.kind === 'completion-captured',
           resolve(ack) {
             signal?.removeEventListener('abort', onAbort)
             resolve(ack)
@@ -155,6 +160,7 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
           reject(signal?.reason)
         }
         signal?.addEventListener('abort', onAbort, { once: true })
+        if (entry.isRecord) failpoint('proxy.record-framed')
         waiting.push(entry)
         pump()
       })
@@ -230,6 +236,7 @@ export function captureReceiver(
       if (typeof frameId === 'number') answer({ v: 1, kind: 'frame-refused', frameId, reason: 'malformed' })
       return
     }
+    if (frame.kind === 'completion-captured') failpoint('merge.frame-decoded')
     on.frame(frame)
   })
   port.on('close', on.closed)

@@ -3,6 +3,7 @@
 
 import type { Plan } from '../../src/config/plan.js'
 import type { GateState } from '../../src/domain/inference.js'
+import { armFailpoint } from '../../src/observability/failpoints.js'
 import type { ProberMessage } from '../protocol/prober.js'
 import { proxyProps } from '../proxy/actor.js'
 import type { Obstacles } from '../proxy/effects.js'
@@ -23,6 +24,7 @@ export type ProxyThreadReply = { readonly port: number }
 
 export const thread = defineThread<ProxyThreadData, ProxyThreadReply>({
   async start(thread, { plan, port, gate, obstacles }) {
+    armFailpoint(plan.failpoint)
     const sender = replaceableSender(plan.limits)
     thread.onPort(CAPTURE_PORT, capturePort => sender.attach(capturePort))
     const prober = thread.system.refOf<ProberMessage>(PROBER_ADDRESS)

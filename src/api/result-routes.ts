@@ -2,12 +2,11 @@
 
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import type { JsonObject } from '../domain/json.js'
-import type { SessionResult } from '../domain/session.js'
 import { acceptedType } from '../http/accept.js'
 import { fail } from './answers.js'
-import { sessionReferenceJson } from './encode.js'
 import type { ControlOptions } from './ports.js'
 import { RESULT_MEDIA_TYPE } from './result-binary.js'
+import { type ReferredResult, referenceJson } from './stored-result.js'
 import type { EncodeReference } from './task-json.js'
 
 const JSON_MEDIA_TYPE = 'application/json'
@@ -54,10 +53,10 @@ export function addResultRoutes(
 export const referencesAt =
   (baseUrl: () => string | null): EncodeReference =>
   (result, generation) =>
-    sessionReferenceJson(result, resultRef(result, generation, baseUrl()))
+    referenceJson(result, of => resultRef(of, generation, baseUrl()))
 
 function resultRef(
-  { taskId, sessionId, trajectory }: SessionResult,
+  { taskId, sessionId, traces, trainerTokens, trainedTokens }: ReferredResult,
   generation: number,
   base: string | null,
 ): JsonObject {
@@ -66,11 +65,8 @@ function resultRef(
     url: base === null ? null : `${base}${path}`,
     path,
     media_types: FORMS,
-    traces: trajectory.traces.length,
-    trainer_tokens: trajectory.traces.reduce(
-      (sum, trace) => sum + trace.promptIds.length + trace.responseIds.length,
-      0,
-    ),
-    trained_tokens: trajectory.ledger.tokens.trained,
+    traces,
+    trainer_tokens: trainerTokens,
+    trained_tokens: trainedTokens,
   }
 }

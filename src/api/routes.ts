@@ -6,6 +6,7 @@ import { zodProblems } from '../config/problems.js'
 import { durationMs } from '../config/schema.js'
 import type { JsonObject } from '../domain/json.js'
 import { answerWriter } from '../http/answer.js'
+import { failpoint } from '../observability/failpoints.js'
 import { fail, refuse, refuseQuery } from './answers.js'
 import { missingAssets } from './assets.js'
 import { effectiveRuntime } from './checks.js'
@@ -53,8 +54,10 @@ export function addRoutes(server: FastifyInstance, options: ControlOptions): voi
     const runtime = effectiveRuntime(parsed.request, options.plan)
     const missing = runtime === null ? [] : await missingAssets(runtime)
     if (missing.length > 0) return refuse(reply, { code: 'TASK_ASSETS_MISSING', message: missing.join('; ') })
+    failpoint('submit.parsed')
     const submitted = await ports.submit(parsed.request)
     if (!submitted.ok) return refuse(reply, submitted.error)
+    reply.raw.once('finish', () => failpoint('submit.answered'))
     const warnings = [...parsed.warnings, ...submitted.warnings]
     return { task_id: submitted.taskId, status: 'running', ...(warnings.length > 0 && { warnings }) }
   })

@@ -3,6 +3,14 @@
 import type { JsonObject } from '../domain/json.js'
 import type { SessionResult } from '../domain/session.js'
 
+/** A result that is read from disk when it is asked for, in its binary form (result-binary.ts). */
+export interface StoredResult {
+  readonly sessionId: string
+  readonly binary: Uint8Array
+}
+
+export type TaskResult = SessionResult | StoredResult
+
 /** What is needed of a task. */
 export interface TaskSnapshot {
   readonly taskId: string
@@ -10,7 +18,7 @@ export interface TaskSnapshot {
   readonly status: string
   readonly totalSessions: number
   /** In sample order; only sessions that ended. */
-  readonly results: readonly SessionResult[]
+  readonly results: readonly TaskResult[]
   readonly resultPaths: readonly string[]
   readonly sessions: readonly {
     readonly sessionId: string
@@ -25,13 +33,13 @@ export interface TaskSnapshot {
 }
 
 /** A result as JSON text: token arrays are large, so they are written once and never become arrays of numbers. */
-export type EncodeResult = (result: SessionResult) => string
+export type EncodeResult = (result: TaskResult) => string
 
 /** The compact form (result-binary.ts). */
-export type EncodeBinary = (result: SessionResult) => Promise<Uint8Array>
+export type EncodeBinary = (result: TaskResult) => Promise<Uint8Array>
 
 /** A result without its traces, and where the whole is. `generation`: of its task. */
-export type EncodeReference = (result: SessionResult, generation: number) => string
+export type EncodeReference = (result: TaskResult, generation: number) => string
 
 /** Body of the trainer's callback, as JSON text. */
 export const taskResultJson = (task: TaskSnapshot, encode: EncodeResult): string =>

@@ -137,6 +137,7 @@ export function compile(config: ClusterConfig, around: Surroundings): Compiled {
       resultsMs: duration(retention.results),
       results: retention.resultCount,
     },
+    failpoint: config.debug.failpoint,
     simulation,
   }
   return { ok: true, plan: frozen(plan) }

@@ -110,6 +110,8 @@ export interface Plan {
   readonly hostEnvironment: Readonly<Record<string, string>>
   readonly compat: { readonly unknownKeys: 'refuse' | 'warn' }
   readonly retention: { readonly artifactsMs: number; readonly resultsMs: number; readonly results: number }
+  /** Where the service kills itself (src/observability/failpoints.ts), for tests. Absent = nowhere. */
+  readonly failpoint?: string | null
   /** null = no embedded inference server. */
   readonly simulation: SimulationPlan | null
 }

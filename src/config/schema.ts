@@ -7,6 +7,7 @@ import * as z from 'zod'
 import { runtimeSchema } from '../api/task-schema.js'
 import { isSafeId } from '../domain/ids.js'
 import { PROMPT_RULES, type RuleName } from '../domain/rules.js'
+import { FAILPOINT_PATTERN, FAILPOINTS } from '../observability/failpoints.js'
 import { DRIFT_FORMS } from '../simulation/drift.js'
 import { FAULT_PATTERN, FAULTS } from '../simulation/faults.js'
 
@@ -172,6 +173,19 @@ const retention = z.strictObject({
   resultCount: count.default(100_000).describe('The same as a number of sessions.'),
 })
 
+const debug = z.strictObject({
+  failpoint: z
+    .string()
+    .regex(FAILPOINT_PATTERN, `wanted one of ${Object.keys(FAILPOINTS).join(', ')}, or one with @COUNT`)
+    .nullable()
+    .default(null)
+    .describe(
+      `For tests: the service kills itself (SIGKILL) there; "name@3" the third time. ${Object.entries(FAILPOINTS)
+        .map(pair => pair.join(': '))
+        .join('. ')}.`,
+    ),
+})
+
 export const simulationSchema = z.strictObject({
   port: port.default(0).describe('0 = any free port.'),
   modelName: z.string().min(1).default('qwen3-sim').describe('Its tokenizer and template are Qwen3.'),
@@ -241,6 +255,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   bus: z.literal('local').default('local').describe('How nodes talk to each other: all in one process.'),
   retention: retention.prefault({}),
+  debug: debug.prefault({}),
   simulation: simulationSchema
     .nullable()
     .optional()

@@ -32,6 +32,9 @@ export const EVENTS = {
   // actors/rollout, callback, control, service
   rolloutEffectFail: 'rollout-effect-fail',
   resultWriteFail: 'result-write-fail',
+  resultReadFail: 'result-read-fail',
+  storeWait: 'store-wait',
+  serviceRecover: 'service-recover',
   callbackAttemptFail: 'callback-attempt-fail',
   callbackGiveUp: 'callback-give-up',
   controlListen: 'control-listen',

@@ -2,12 +2,12 @@
 // embedded simulation.
 
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { agentTask, runService } from '../support/service.js'
+import { agentTask, runService, scratch } from '../support/service.js'
 
 t.setTimeout(120_000)
 
@@ -74,24 +74,40 @@ t.test('a cancel ends a running session and removes what it had', async t => {
   t.strictSame((await service.stop()).missed, [])
 })
 
-t.test('drain: the running session ends, the waiting one is given up, nothing is left', async t => {
-  const { connection, folder, service } = await runService(t, { stages: { init: 1, ready: 1, running: 1, postrun: 1 } })
+t.test('drain: the running sessions end, what waits is kept and runs at the next start', async t => {
+  const folder = scratch(t)
+  const config = { stages: { init: 1, ready: 1, running: 1, postrun: 1 } }
+  const first = await runService(t, config, {}, folder)
   const running = (async () => {
-    for await (const { type, data } of connection.events())
+    for await (const { type, data } of first.connection.events())
       if (type === 'session.progressed' && Number(data['calls']) >= 1) return
   })()
-  await connection.submit(agentTask({ num_samples: 8 }, { AGENT_PAUSE_FILE: join(folder, 'never') }))
+  const go = join(folder, 'go')
+  mkdirSync(go)
+  await first.connection.submit(agentTask({ num_samples: 5 }, { AGENT_PAUSE_FILE: join(go, 'on') }))
   await running
-  const report = await service.drain(9_000)
-  t.match(report, { left: 0 })
-  t.ok(report.cancelled > 0)
-  await t.rejects(connection.submit(agentTask({ task_id: 'late' })), {
+  const report = await first.service.drain(9_000)
+  t.strictSame(report.keptTasks, ['task-1'])
+  t.ok(report.stopped > 0)
+  t.ok(report.kept > 0)
+  await t.rejects(first.connection.submit(agentTask({ task_id: 'late' })), {
     message: /answered 503: the service is stopping/,
   })
-  const task = await connection.task('task-1')
-  t.equal(task.status, 'cancelled')
-  t.equal(task.results.length, 8)
-  t.strictSame((await service.stop()).missed, [])
+  const before = await first.connection.task('task-1')
+  t.equal(before.status, 'running')
+  t.equal(before.results.length, 5 - report.kept - report.left)
+  t.strictSame((await first.service.stop()).missed, [])
   t.notOk(existsSync(join(folder, 'state/control.json')))
   t.notOk(existsSync(join(folder, 'state/sessions.owner')))
+
+  writeFileSync(join(go, 'on'), '')
+  const second = await runService(t, config, {}, folder)
+  const task = await second.connection.task('task-1', 60)
+  t.equal(task.status, 'completed')
+  t.strictSame(task.results.slice(0, before.results.length), before.results, 'what had a result keeps it')
+  const begun = 5 - report.kept
+  for (const result of task.results.slice(0, begun))
+    t.match(result, { status: 'ERROR', error: 'gateway_restarted', metadata: { failure_class: 'infrastructure' } })
+  for (const result of task.results.slice(begun)) t.match(result, { status: 'COMPLETED' })
+  t.strictSame((await second.service.stop()).missed, [])
 })

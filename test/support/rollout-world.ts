@@ -3,10 +3,18 @@
 
 import type { SubmitReply, TaskList, TaskReply, TaskView } from '../../actors/protocol/rollout.js'
 import { rolloutMachine } from '../../actors/rollout/machine.js'
-import { finalResult } from '../../actors/rollout/results.js'
-import type { RolloutEffect, RolloutInput, RolloutSettings, RolloutState } from '../../actors/rollout/state.js'
+import { recovered } from '../../actors/rollout/recover.js'
+import { countsOf, finalResult } from '../../actors/rollout/results.js'
+import type {
+  RolloutEffect,
+  RolloutInput,
+  RolloutSettings,
+  RolloutState,
+  TaskFacts,
+} from '../../actors/rollout/state.js'
 import type { SessionResult } from '../../src/domain/session.js'
 import type { TaskRequest } from '../../src/domain/task.js'
+import type { KeptOutbox, KeptResult, KeptSession, KeptState, KeptTask } from '../../src/store/control-records.js'
 import { localRuntime, recordingRef, sessionSpec } from './session-fixtures.js'
 
 export const rolloutSettings: RolloutSettings = {
@@ -92,16 +100,60 @@ export class RolloutWorld {
   readonly effects: RolloutEffect[] = []
   readonly started: string[] = []
   readonly cancelled: string[] = []
-  readonly #machine: ReturnType<typeof rolloutMachine>
+  readonly stopped: string[] = []
+  readonly #settings: RolloutSettings
+  #machine: ReturnType<typeof rolloutMachine>
   #now = 1_000
   #ids = 0
+  /** What is on disk. */
+  readonly #tasks = new Map<string, KeptTask>()
+  readonly #sessions = new Map<string, KeptSession>()
+  readonly #outbox = new Map<string, KeptOutbox>()
+  readonly #results = new Map<string, SessionResult>()
+  /** Results in the order in which they were stored; a session twice = it was resolved twice. */
+  readonly stored: string[] = []
+  /** Sessions that an earlier life ran, as the next one takes them up. */
+  readonly orphans: string[] = []
   /** False: results wait in `unstored` until `store()`. */
   storeAtOnce = true
   readonly unstored: Extract<RolloutEffect, { type: 'store-result' }>[] = []
 
   constructor(settings: Partial<RolloutSettings> = {}) {
-    this.#machine = rolloutMachine({ ...rolloutSettings, ...settings })
+    this.#settings = { ...rolloutSettings, ...settings }
+    this.#machine = rolloutMachine(this.#settings)
     this.state = this.#machine.initial.state
+  }
+
+  /** The process is killed: only what is on disk is left, and the next start takes it up. */
+  restart(): void {
+    this.unstored.length = 0
+    const kept: KeptState = {
+      tasks: [...this.#tasks.values()],
+      sessions: [...this.#sessions.values()],
+      outbox: [...this.#outbox.values()],
+      tombstones: [],
+    }
+    this.#machine = rolloutMachine(this.#settings, recovered(this.#settings, kept, this.#now))
+    const { state, effects } = this.#machine.initial
+    this.state = state
+    this.effects.push(...effects)
+    for (const effect of effects) this.#carryOut(effect)
+  }
+
+  /** A receiver has acknowledged. */
+  acknowledge(deliveryId: string): void {
+    const entry = this.#outbox.get(deliveryId)
+    if (!entry) return
+    this.#outbox.delete(deliveryId)
+    const key = `${entry.taskId} ${entry.generation}`
+    const task = this.#tasks.get(key)
+    const delivery = { state: 'delivered', attempts: 1, error: null } as const
+    if (task) this.#tasks.set(key, { ...task, delivery })
+    this.send({ type: 'delivery-changed', taskId: entry.taskId, deliveryId, ...delivery })
+  }
+
+  #keepTask(task: KeptTask): void {
+    this.#tasks.set(`${task.taskId} ${task.generation}`, task)
   }
 
   send(message: RolloutInput): readonly RolloutEffect[] {
@@ -120,11 +172,11 @@ export class RolloutWorld {
   }
 
   /** Asks for a task; null = unknown. */
-  task(taskId = 'task-1', generation: number | null = null): TaskView | null {
+  task(taskId = 'task-1', generation: number | null = null): ShownTask | null {
     const replyTo = recordingRef<TaskReply>('/ask/task/')
     this.send({ type: 'task-requested', taskId, generation, replyTo })
     const reply = only(replyTo.told)
-    return reply.type === 'task-found' ? reply.task : null
+    return reply.type === 'task-found' ? shown(reply.task) : null
   }
 
   list(): TaskList {
@@ -171,9 +223,33 @@ export class RolloutWorld {
           atMs: this.#now,
           replyTo: effect.replyTo,
         })
-      case 'start-session':
-        this.started.push(effect.spec.sessionId)
-        return void this.send({ type: 'session-dispatched', sessionId: effect.spec.sessionId, atMs: this.#now })
+      case 'store-task':
+        this.#keepTask(effect.task)
+        return void this.send({ type: 'task-stored', taskId: effect.task.taskId })
+      case 'note-task':
+        this.#keepTask(effect.task)
+        return
+      case 'store-end': {
+        const { task, outbox } = effect
+        this.#keepTask(task)
+        if (outbox) this.#outbox.set(outbox.deliveryId, outbox)
+        return void this.send({ type: 'task-end-stored', taskId: task.taskId, generation: task.generation })
+      }
+      case 'forget-tasks':
+        for (const { taskId, generation } of effect.tasks) this.#tasks.delete(`${taskId} ${generation}`)
+        return
+      case 'end-orphan':
+        return void this.orphans.push(effect.spec.sessionId)
+      case 'start-session': {
+        const { sessionId, taskId, sampleIndex: index } = effect.spec
+        this.started.push(sessionId)
+        const { generation } = effect
+        const started = { sessionId, taskId, generation, index, pair: 1, dispatchedAtMs: this.#now, result: null }
+        this.#sessions.set(sessionId, started)
+        return void this.send({ type: 'session-dispatched', sessionId, pair: 1, atMs: this.#now })
+      }
+      case 'stop-session':
+        return void this.stopped.push(effect.sessionId)
       case 'cancel-session':
         return void this.cancelled.push(effect.sessionId)
       case 'store-result':
@@ -184,7 +260,9 @@ export class RolloutWorld {
         effect.replyTo.tell(effect.reply)
         return
       case 'reply-task':
-        effect.replyTo.tell(effect.reply)
+        effect.replyTo.tell(
+          effect.task ? { type: 'task-found', task: this.#view(effect.task) } : { type: 'task-unknown' },
+        )
         return
       case 'reply-list':
         effect.replyTo.tell(effect.reply)
@@ -194,20 +272,36 @@ export class RolloutWorld {
     }
   }
 
+  /** With the results that are only on disk. */
+  #view(task: TaskFacts): TaskView {
+    const results = task.results.flatMap(result =>
+      'kept' in result ? (this.#results.get(result.sessionId) ?? []) : result,
+    )
+    return { ...task, results }
+  }
+
   #store(effect: Extract<RolloutEffect, { type: 'store-result' }>): void {
-    const { createdAtMs, dispatchedAtMs, spec } = effect
+    const { createdAtMs, dispatchedAtMs, spec, generation, pair, usable } = effect
+    const { sessionId, taskId, sampleIndex: index } = spec
     const marks = { nodeId: 'node-1', createdAtMs, dispatchedAtMs, nowMs: this.#now }
     const result = finalResult(spec, effect.result, effect.substitute, marks)
-    this.send({
-      type: 'result-stored',
-      taskId: spec.taskId,
-      index: spec.sampleIndex,
-      result,
-      path: effect.write ? `ses_${spec.sessionId}.json` : null,
-      atMs: this.#now,
-    })
+    const counts = countsOf(result) ?? effect.counts
+    const path = effect.write ? `ses_${sessionId}.json` : null
+    const kept: KeptResult = { status: result.status, ...counts, usable, path, atMs: this.#now }
+    this.#sessions.set(sessionId, { sessionId, taskId, generation, index, pair, dispatchedAtMs, result: kept })
+    this.#results.set(sessionId, result)
+    this.stored.push(sessionId)
+    this.send({ type: 'result-stored', taskId, index, result, kept })
   }
 }
+
+/** Every result in memory. */
+export type ShownTask = Omit<TaskView, 'results'> & { readonly results: readonly SessionResult[] }
+
+const shown = (task: TaskView): ShownTask => ({
+  ...task,
+  results: task.results.flatMap(result => ('binary' in result ? [] : [result])),
+})
 
 function only<T>(told: readonly T[]): T {
   const [first] = told

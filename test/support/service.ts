@@ -51,8 +51,8 @@ export async function runService(
   t: Teardown,
   config: Readonly<Record<string, unknown>> = {},
   options: Partial<ServiceOptions> = {},
+  folder = scratch(t),
 ): Promise<RunningService> {
-  const folder = scratch(t)
   const log = recordingLogger()
   const service = await startService(servicePlan(folder, config), {
     threads: 'real',

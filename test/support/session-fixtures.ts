@@ -82,6 +82,7 @@ export function sessionSetup(over: Partial<SessionSetup> = {}): SessionSetup {
     createdAtMs: 0,
     budgets: { buildMs: 60, evaluateMs: 100, teardownMs: 20 },
     stopMs: 10,
+    isOrphan: false,
     ...over,
   }
 }

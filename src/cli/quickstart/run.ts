@@ -45,7 +45,13 @@ export async function quickstart(options: QuickstartOptions, signal: AbortSignal
   const log = createLogger({ level: options.logLevel })
   const downloadedBytes = (await installedHarness(options.harness, plan, clock, say, signal)) + installedBytes()
   const startedAt = performance.now()
-  const service = await startService(plan, { clock, threads: 'real', log, logLevel: options.logLevel })
+  const service = await startService(plan, {
+    tasks: 'passing',
+    clock,
+    threads: 'real',
+    log,
+    logLevel: options.logLevel,
+  })
   const http = createHttpClient({ connections: 8 })
   const progress = createProgress(process.stderr, process.stderr.isTTY === true && !options.json)
   try {

@@ -43,7 +43,12 @@ export async function proofSession(report: ProbeReport, options: SessionOptions)
     if (signal.aborted || code === 'HARNESS_UNKNOWN' || !(cause instanceof RolloutError)) throw cause
     return { harness, row: null, reason: message }
   }
-  const service = await startService(plan, { clock, log: createLogger({ level: logLevel }), logLevel })
+  const service = await startService(plan, {
+    tasks: 'passing',
+    clock,
+    log: createLogger({ level: logLevel }),
+    logLevel,
+  })
   const connection = connectionTo(service.controlUrl, service.token)
   try {
     const taskId = `try-${randomUUID().slice(0, 8)}`

@@ -74,7 +74,7 @@ t.test('a pair is in the tree as its host keeps it', async t => {
 t.test('the tree prints itself, one line a row, children below their parent', async t => {
   const lines = treeText().split('\n')
   t.equal(lines.length, rows(TREE).length)
-  t.match(lines[0], /^simulation: thread simulation/)
+  t.match(lines[0], /^control-store: main, no mailbox/)
   t.match(
     lines.find(line => line.startsWith('  ')),
     /^ {2}s-<uuid>: main; one-for-one; temporary; stops within 20 s\./,

@@ -8,6 +8,7 @@ import { type CallbackSettings, callbackMachine } from '../../../../actors/callb
 import type { CallbackMessage, DeliveryReport } from '../../../../actors/protocol/callback.js'
 import { realClock } from '../../../../actors/system/clock.js'
 import { createHttpClient } from '../../../../src/http/client.js'
+import type { KeptOutbox } from '../../../../src/store/control-records.js'
 import { recordingRef } from '../../../support/session-fixtures.js'
 import { createRealTimeSystem } from '../../../support/test-system.js'
 
@@ -49,21 +50,45 @@ async function receiver(t: Teardown, answer: (n: number, response: ServerRespons
   return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback` }
 }
 
+const outboxEntry = (deliveryId: string, taskId: string, url: string, over: Partial<KeptOutbox> = {}): KeptOutbox => ({
+  deliveryId,
+  taskId,
+  generation: 1,
+  url,
+  attempts: 0,
+  error: null,
+  firstAtMs: null,
+  nextAtMs: 0,
+  expiresAtMs: null,
+  ...over,
+})
+
 function start(t: Teardown, over: Partial<CallbackSettings> = {}, attemptMs = 2_000) {
   const { system, probe } = createRealTimeSystem(t, realClock())
   const client = createHttpClient({ connections: 2 })
-  const deps = { client, attemptMs, random: () => 0.5 }
+  const settled: string[] = []
+  const store = {
+    putOutbox: async () => undefined,
+    settleOutbox: async (deliveryId: string) => void settled.push(deliveryId),
+  }
+  const deps = { client, store, attemptMs, random: () => 0.5 }
   const ref = system.spawn(callbackProps({ settings: { ...settings, ...over }, deps, mailbox: 64 }), 'callback')
   const reports = probe<DeliveryReport>('reports')
   const deliver = (taskId: string, url: string, body = `{"task_id":"${taskId}"}`) =>
-    ref.tell({ type: 'deliver-result', taskId, url, body, deliveryId: `d-${taskId}`, reportTo: reports.ref })
+    ref.tell({
+      type: 'deliver-result',
+      entry: outboxEntry(`d-${taskId}`, taskId, url),
+      body,
+      atMs: Date.now(),
+      reportTo: reports.ref,
+    })
   const final = async (): Promise<DeliveryReport> => {
     for (;;) {
       const report = await reports.expectMessage('delivery-changed', 5_000)
       if (report.state !== 'pending') return report
     }
   }
-  return { system, ref, deliver, final, reports }
+  return { system, ref, deliver, final, reports, settled }
 }
 
 t.test('a lost acknowledgement: the same bytes and the same delivery id again, then it is delivered', async t => {
@@ -71,9 +96,10 @@ t.test('a lost acknowledgement: the same bytes and the same delivery id again, t
     if (n === 0) request.socket.destroy()
     else response.end('ok')
   })
-  const { deliver, final } = start(t)
+  const { deliver, final, settled } = start(t)
   deliver('t-1', url, '{"results":[1,2,3]}')
   t.match(await final(), { state: 'delivered', attempts: 2, error: null })
+  t.strictSame(settled, ['d-t-1'], 'out of the outbox before it is told')
   t.strictSame(received, [
     { body: '{"results":[1,2,3]}', deliveryId: 'd-t-1' },
     { body: '{"results":[1,2,3]}', deliveryId: 'd-t-1' },
@@ -137,10 +163,9 @@ t.test('as data: Retry-After, growing waits, limits', async t => {
   const reportTo = recordingRef<DeliveryReport>('/r/')
   const job = (taskId: string): CallbackMessage => ({
     type: 'deliver-result',
-    taskId,
-    url: 'http://127.0.0.1:1/',
+    entry: outboxEntry(taskId, taskId, 'http://127.0.0.1:1/'),
     body: '',
-    deliveryId: taskId,
+    atMs: 0,
     reportTo,
   })
   let state = machine.initial.state
@@ -162,16 +187,35 @@ t.test('as data: Retry-After, growing waits, limits', async t => {
   t.strictSame(send(job('a')), [], 'the same delivery twice is one')
   t.strictSame(send(job('b')), [], 'one attempt at a time')
   t.match(send(job('c')), [{ type: 'report', report: { state: 'undelivered', attempts: 0 } }, { type: 'warn' }])
-  t.match(failed('a', 10), [{ type: 'report' }, { type: 'arm-retry', afterMs: 100 }, { type: 'post', deliveryId: 'b' }])
+  t.match(failed('a', 10), [
+    { type: 'note', entry: { attempts: 1, firstAtMs: 0, nextAtMs: 110, expiresAtMs: 60_000 } },
+    { type: 'report' },
+    { type: 'arm-retry', afterMs: 100 },
+    { type: 'post', deliveryId: 'b' },
+  ])
   t.strictSame(send({ type: 'retry-due', deliveryId: 'a' }), [], 'its turn comes after b')
   t.match(failed('b', 20, 5_000), [
+    { type: 'note' },
     { type: 'report' },
     { type: 'arm-retry', afterMs: 5_000 },
     { type: 'post', deliveryId: 'a' },
   ])
-  t.match(failed('a', 30), [{ type: 'report' }, { type: 'arm-retry', afterMs: 200 }])
+  t.match(failed('a', 30), [{ type: 'note' }, { type: 'report' }, { type: 'arm-retry', afterMs: 200 }])
   send({ type: 'retry-due', deliveryId: 'a' })
-  t.match(failed('a', 40), [{ type: 'report' }, { type: 'arm-retry', afterMs: 300 }])
+  t.match(failed('a', 40), [{ type: 'note' }, { type: 'report' }, { type: 'arm-retry', afterMs: 300 }])
   send({ type: 'retry-due', deliveryId: 'a' })
-  t.match(failed('a', 59_900), [{ type: 'report', report: { state: 'undelivered', attempts: 4 } }, { type: 'warn' }])
+  t.match(failed('a', 59_900), [
+    { type: 'settle', delivery: { state: 'undelivered', attempts: 4 }, report: { state: 'undelivered', attempts: 4 } },
+    { type: 'warn' },
+  ])
+  const entry = outboxEntry('kept', 'kept', '', { attempts: 3, firstAtMs: 50_000, nextAtMs: 61_000 })
+  t.match(send({ type: 'deliver-result', entry, body: '', atMs: 60_000, reportTo }), [
+    { type: 'arm-retry', afterMs: 1_000 },
+  ])
+  t.match(send({ type: 'retry-due', deliveryId: 'kept' }), [{ type: 'post', deliveryId: 'kept' }])
+  t.match(
+    failed('kept', 61_010),
+    [{ type: 'note', entry: { attempts: 4, firstAtMs: 50_000 } }, { type: 'report' }, { afterMs: 300 }],
+    'a delivery of an earlier life goes on where it was',
+  )
 })

@@ -14,7 +14,9 @@ import { resultPath, writeResult } from '../../../../actors/rollout/files.js'
 import type { ActorProps } from '../../../../actors/system/behavior.js'
 import { onNextTurn } from '../../../../actors/system/clock.js'
 import type { ActorRef } from '../../../../actors/system/ref.js'
+import { resultBinary, resultJson } from '../../../../src/api/stored-result.js'
 import type { TaskRequest } from '../../../../src/domain/task.js'
+import { openControlStore } from '../../../../src/store/control-store.js'
 import { rolloutSettings, sessionResult, taskRequest } from '../../../support/rollout-world.js'
 import { createTestSystem } from '../../../support/test-system.js'
 
@@ -48,21 +50,26 @@ function standIn(
   }
 }
 
-function world(t: Parameters<typeof createTestSystem>[0], saveDir: string | null, crash = false) {
+async function world(t: Parameters<typeof createTestSystem>[0], saveDir: string | null, crash = false) {
   const { system, clock, probe, log } = createTestSystem(t)
   const control = probe<ControlMessage>('control')
   const callback = probe<CallbackMessage>('callback')
+  const store = await openControlStore({ stateDir: folder(t), maxBytes: 2 ** 28, tasks: 'kept' })
+  t.teardown(() => store.close())
   const rollout = system.spawn(
     rolloutProps(
       {
+        store,
+        now: () => clock.now(),
+        placeSession: () => 1,
         settings: rolloutSettings,
         saveDir,
-        encode: result => JSON.stringify({ session_id: result.sessionId, status: result.status }),
-        encodeBinary: async result => Buffer.from(result.sessionId),
+        encode: resultJson,
+        encodeBinary: resultBinary,
         encodeReference: ({ sessionId }, generation) => JSON.stringify({ session_id: sessionId, generation }),
         callback: callback.ref,
         control: control.ref,
-        startSession: (spawn, spec, self) => spawn(standIn(spec.sessionId, self, crash), spec.sessionId),
+        startSession: (spawn, { spec }, self) => spawn(standIn(spec.sessionId, self, crash), spec.sessionId),
       },
       64,
     ),
@@ -77,7 +84,8 @@ function world(t: Parameters<typeof createTestSystem>[0], saveDir: string | null
     const asked = system.ask(
       rollout,
       { type: 'task-cancel-requested', taskId: 'task-1', registerIfMissing: false },
-      100_000,
+      // Of virtual time, which goes on while the disk works in real time.
+      1_000_000_000,
     )
     // Files are written in real time while the waits between attempts are virtual.
     let answered = false
@@ -104,26 +112,33 @@ function folder(t: Parameters<typeof createTestSystem>[0]): string {
 
 t.test('sessions are children, their results are files, and the callback gets the same', async t => {
   const saveDir = join(folder(t), 'results')
-  const { submit, cancel, callback, system } = world(t, saveDir)
+  const { submit, cancel, callback, system } = await world(t, saveDir)
   t.match(await submit(2), { type: 'task-accepted' })
   t.match(system.inspect(), { actors: [{}, {}, { summary: { active: 2, queued: 0 } }] })
   const task = await cancel()
   t.equal(task.status, 'cancelled')
   t.equal(task.resultPaths.length, 2)
   for (const [index, path] of task.resultPaths.entries()) {
-    const sessionId = task.results[index]?.sessionId ?? ''
+    const result = task.results[index] ?? sessionResult('', 0)
+    const { sessionId } = result
     t.equal(path, resultPath(saveDir, 'task-1', sessionId))
-    t.equal(readFileSync(path, 'utf8'), `{"session_id":"${sessionId}","status":"COMPLETED"}`)
+    t.equal(readFileSync(path, 'utf8'), resultJson(result))
     t.equal(statSync(path).mode & 0o777, 0o600)
-    t.equal(readFileSync(path.replace(/json$/, 'sxr'), 'utf8'), sessionId, 'the binary form lies beside it')
+    const binary = readFileSync(path.replace(/json$/, 'sxr'))
+    t.equal(resultJson({ sessionId, binary }), resultJson(result), 'the binary form lies beside it')
     t.match(sessionId, /^s-[0-9a-f]{8}-[0-9a-f]{4}-4/)
   }
   const delivery = await callback.expectMessage('deliver-result', 1_000)
-  t.match(JSON.parse(delivery.body), { task_id: 'task-1', status: 'cancelled', results: [{}, {}] })
+  t.match(JSON.parse(delivery.body), { task_id: 'task-1', status: 'cancelled' })
+  t.strictSame(
+    JSON.parse(delivery.body).results,
+    task.results.map(result => JSON.parse(resultJson(result))),
+    'read from disk, it is the same to the byte',
+  )
 })
 
 t.test('a callback that asked for references holds no result', async t => {
-  const { submit, cancel, callback } = world(t, null)
+  const { submit, cancel, callback } = await world(t, null)
   await submit(2, { callback_results: 'references' })
   const { results } = await cancel()
   const { body } = await callback.expectMessage('deliver-result', 1_000)
@@ -134,7 +149,7 @@ t.test('a callback that asked for references holds no result', async t => {
 })
 
 t.test('a session actor that crashes is a result that says so', async t => {
-  const { submit, cancel } = world(t, null, true)
+  const { submit, cancel } = await world(t, null, true)
   await submit(1)
   t.match(await cancel(), {
     status: 'cancelled',
@@ -145,7 +160,7 @@ t.test('a session actor that crashes is a result that says so', async t => {
 t.test('a disk that takes no file: tried again, reported, and the task ends all the same', async t => {
   const blocked = join(folder(t), 'file')
   writeFileSync(blocked, '')
-  const { submit, cancel, log } = world(t, join(blocked, 'results'))
+  const { submit, cancel, log } = await world(t, join(blocked, 'results'))
   await submit(1)
   const task = await cancel()
   t.match(task, { status: 'cancelled', results: [{ status: 'COMPLETED' }], resultPaths: [] })

@@ -1,9 +1,11 @@
 // The rollout machine: expansion, dispatch, early stop, cancel, drain; each as a short story over a world without a kernel.
 
 import t from 'tap'
+import type { SubmitReply } from '../../../../actors/protocol/rollout.js'
 import { sessionSpec } from '../../../../actors/rollout/expand.js'
-import { RolloutWorld, sessionResult, taskRequest } from '../../../support/rollout-world.js'
-import { localRuntime } from '../../../support/session-fixtures.js'
+import { rolloutMachine } from '../../../../actors/rollout/machine.js'
+import { RolloutWorld, rolloutSettings, sessionResult, taskRequest } from '../../../support/rollout-world.js'
+import { localRuntime, recordingRef } from '../../../support/session-fixtures.js'
 
 t.test('a task becomes its samples, and ends when the last one is resolved', async t => {
   const world = new RolloutWorld()
@@ -202,37 +204,113 @@ t.test('a session whose actor dies, or cannot be started, is resolved as an erro
   t.equal(world.task()?.results.length, 2, 'what comes late changes nothing')
 })
 
-t.test('drain: nothing begins any more, what runs goes on', async t => {
+t.test('drain: nothing begins any more, what runs goes on, what waits is kept for the next start', async t => {
   const world = new RolloutWorld()
   world.submit({ task_id: 'a', num_samples: 1 })
-  world.submit({ task_id: 'b', num_samples: 2 })
+  world.submit({ task_id: 'b', num_samples: 3 })
   world.slots(2)
   world.slots(0)
   world.send({ type: 'drain-rollout' })
   t.match(world.submit({ task_id: 'c' }), { error: { code: 'SERVICE_STOPPING' } })
-  t.match(world.list(), { pendingSessions: 2, activeSessions: 2 })
   world.slots(5)
   t.equal(world.started.length, 2)
   world.end('s-1')
-  world.end('s-3')
   t.equal(world.task('a')?.status, 'completed')
+  world.send({ type: 'stop-sessions' })
+  t.strictSame(world.stopped, ['s-3'], 'of what runs on')
+  world.end('s-3', sessionResult('s-3', 1, { status: 'ERROR', error: 'gateway_restarted' }))
+  t.match(world.list(), { pendingSessions: 2, activeSessions: 0 })
+  t.match(world.task('b'), { status: 'running', results: [{ error: 'gateway_restarted' }] })
+  world.restart()
+  world.slots(5)
+  world.end('s-4')
+  world.end('s-5')
   t.match(world.task('b'), {
-    status: 'cancelled',
-    results: [{ status: 'COMPLETED' }, { status: 'ERROR', error: /stopped before/, failureClass: 'infrastructure' }],
+    status: 'completed',
+    results: [{ status: 'ERROR' }, { status: 'COMPLETED' }, { status: 'COMPLETED' }],
   })
 })
 
-t.test('cancel-all-tasks ends every task', async t => {
+t.test('killed: what had a result keeps it, what had begun ends, what waited begins', async t => {
   const world = new RolloutWorld()
-  world.submit({ task_id: 'a', num_samples: 2 })
-  world.submit({ task_id: 'b', num_samples: 2 })
-  world.slots(1)
-  world.send({ type: 'cancel-all-tasks', reason: 'the service stops' })
-  t.strictSame(world.cancelled, ['s-1'])
-  t.equal(world.task('b')?.status, 'cancelled', 'a task of which nothing runs is over at once')
-  world.end('s-1', sessionResult('s-1', 0, { status: 'ERROR' }))
-  t.equal(world.task('a')?.status, 'cancelled')
+  world.submit({ num_samples: 3, callback_url: 'http://127.0.0.1:1/' })
+  world.slots(2)
+  world.end('s-1')
+  world.slots(0)
+  world.restart()
+  t.match(world.task(), {
+    status: 'running',
+    results: [{ sessionId: 's-1', status: 'COMPLETED' }],
+    sessions: [{ status: 'COMPLETED', sampledTokens: 3 }, { status: 'POST_RUN' }, { status: 'POST_RUN' }],
+  })
+  t.strictSame(world.orphans, ['s-2', 's-3'], 'the third had begun when the first ended')
+  t.match(world.list(), { tasks: [{ taskId: 'task-1', status: 'running' }], pendingSessions: 2 })
+  world.end('s-2', sessionResult('s-2', 1, { status: 'ERROR', error: 'gateway_restarted' }))
+  world.end('s-3', sessionResult('s-3', 1, { status: 'ERROR', error: 'gateway_restarted' }))
+  const deliveries = () =>
+    world.effects.flatMap(effect => (effect.type === 'deliver' ? [effect.outbox.deliveryId] : []))
+  t.match(world.task(), { status: 'completed', delivery: { state: 'pending' } })
+  world.restart()
+  const [first, second] = deliveries()
+  t.equal(deliveries().length, 2)
+  t.equal(first, second, 'delivered again under the same id')
+  world.acknowledge(first ?? '')
+  world.restart()
+  t.equal(deliveries().length, 2, 'and not again once a receiver has acknowledged')
+  t.match(world.task(), { status: 'completed', delivery: { state: 'delivered' }, results: [{}, {}, {}] })
+  t.match(world.submit(), { type: 'task-accepted' })
+  t.equal(world.task()?.generation, 2, 'an ended id begins its next generation')
 })
+
+t.test('killed in the middle of a cancel: what waited is not begun', async t => {
+  const world = new RolloutWorld()
+  world.storeAtOnce = false
+  world.submit({ num_samples: 3 })
+  world.slots(1)
+  world.cancel()
+  world.restart()
+  t.strictSame(world.orphans, ['s-1'])
+  world.slots(5)
+  t.strictSame(world.started, ['s-1'])
+  world.end('s-1')
+  world.store()
+  t.match(world.task(), { status: 'cancelled', results: [{}, { error: 'session cancelled' }, {}] })
+})
+
+t.test('a task is not there before the store has it, and one that it refuses leaves nothing', async t => {
+  const { machine, send, submit } = bare()
+  const [one, same] = [submit('task-1', 1), submit('task-1', 1)]
+  t.match(submit('task-1', 2).told, [{ error: { code: 'TASK_CONFLICT' } }])
+  t.strictSame([one.told, same.told], [[], []], 'nobody is answered before it is safe')
+  send({ type: 'task-not-stored', taskId: 'task-1', error: { code: 'STORE_FULL', message: 'full' } })
+  t.match([one.told, same.told], [[{ error: { code: 'STORE_FULL' } }], [{ error: { code: 'STORE_FULL' } }]])
+  t.equal(machine().live.size + machine().accepting.size + machine().queued, 0)
+  const again = submit('task-1', 2)
+  send({ type: 'task-stored', taskId: 'task-1' })
+  t.match(again.told, [{ type: 'task-accepted' }])
+})
+
+/** The machine alone: its effects are answered by the test. */
+function bare() {
+  const machine = rolloutMachine(rolloutSettings)
+  let { state } = machine.initial
+  const send = (message: Parameters<typeof machine.step>[1]) => {
+    const step = machine.step(state, message)
+    state = step.state
+    for (const effect of step.effects) if (effect.type === 'reply-submit') effect.replyTo.tell(effect.reply)
+  }
+  return {
+    machine: () => state,
+    send,
+    submit(taskId: string, samples: number) {
+      const replyTo = recordingRef<SubmitReply>('/ask/')
+      const request = taskRequest({ task_id: taskId, num_samples: samples })
+      const sessionIds = Array.from({ length: samples }, (_, index) => `s-${index}`)
+      send({ type: 'task-prepared', request, sessionIds, deliveryId: 'd', atMs: 0, replyTo })
+      return replyTo
+    },
+  }
+}
 
 t.test('ended tasks are kept up to the limits, but not let go before their delivery has ended', async t => {
   const world = new RolloutWorld({ retainedSessions: 2 })
@@ -252,7 +330,7 @@ t.test('ended tasks are kept up to the limits, but not let go before their deliv
   world.send({
     type: 'delivery-changed',
     taskId: 'a',
-    deliveryId: deliver?.deliveryId ?? '',
+    deliveryId: deliver?.outbox.deliveryId ?? '',
     state: 'undelivered',
     attempts: 3,
     error: 'refused',
