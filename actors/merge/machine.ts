@@ -108,11 +108,6 @@ export const mergeMachine: Machine<MergeState, MergeInput, MergeEffect> = {
         return linkEnded(state, message.link, message.atMs)
       case 'ledger-seal-requested':
         return seal(state, message)
-      case 'ledger-recover-requested':
-        return {
-          state,
-          effects: [{ type: 'reply-sealed', replyTo: message.replyTo, reply: { type: 'ledger-unknown' } }],
-        }
       case 'drop-ledger': {
         const ledgers = without(state.ledgers, message.sessionId)
         const sealed = new Set(state.sealed)

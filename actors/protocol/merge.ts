@@ -16,13 +16,6 @@ export type MergeMessage =
       readonly atMs: number
       readonly replyTo: ActorRef<LedgerSealReply>
     }
-  /** The ledger of a session that a dead process ran, read from the store. */
-  | {
-      readonly type: 'ledger-recover-requested'
-      readonly sessionId: SessionId
-      readonly atMs: number
-      readonly replyTo: ActorRef<LedgerSealReply>
-    }
   | { readonly type: 'drop-ledger'; readonly sessionId: SessionId }
   /** Stops acknowledging frames (tests of back-pressure). */
   | { readonly type: 'pause-acknowledgements' }

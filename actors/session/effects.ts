@@ -79,6 +79,9 @@ export function sessionEffects(
       return EMPTY
     })
 
+  const sealed = defer(() =>
+    context.ask(merge, { type: 'ledger-seal-requested', sessionId, atMs: now() }, SEAL_DEADLINE_MS),
+  )
   const ledgerOf = (reply$: Observable<LedgerSealReply>, point: FailpointName): Observable<SessionInput> =>
     reply$.pipe(
       map((reply): SessionInput => {
@@ -147,15 +150,10 @@ export function sessionEffects(
           }),
         )
       case 'seal-ledger':
-        return ledgerOf(
-          defer(() => context.ask(merge, { type: 'ledger-seal-requested', sessionId, atMs: now() }, SEAL_DEADLINE_MS)),
-          'session.sealed',
-        )
+        return ledgerOf(sealed, 'session.sealed')
       case 'recover-ledger':
         return ledgerOf(
-          defer(() =>
-            context.ask(merge, { type: 'ledger-recover-requested', sessionId, atMs: now() }, SEAL_DEADLINE_MS),
-          ).pipe(retry({ count: PUT_RETRIES, delay: () => context.clock.timer$(PUT_RETRY_MS) })),
+          sealed.pipe(retry({ count: PUT_RETRIES, delay: () => context.clock.timer$(PUT_RETRY_MS) })),
           'recovery.sealed',
         )
       case 'request-postrun':
