@@ -20,6 +20,7 @@ export type MemoryRule = Extract<
   | 'content_restored'
   | 'call_ids_restored'
   | 'line_feeds_left_to_template'
+  | 'empty_turn_removed'
 >
 
 /** Line feeds that the chat template writes by itself around the text of an answer. */
@@ -83,13 +84,15 @@ export class TurnMemory {
     const renamed = new Map<string, string>()
     const opening = openingOf(messages)
     let answers = 0
-    const restored = messages.map((message): CanonicalMessage => {
+    const restored = messages.flatMap((message, index): CanonicalMessage | readonly CanonicalMessage[] => {
       if (message.role === 'tool') {
         const toolCallId = renamed.get(message.toolCallId)
         return toolCallId === undefined ? message : { ...message, toolCallId }
       }
       if (message.role !== 'assistant') return message
       const turn = this.#find(message, `${opening}/${answers}`)
+      const isLeftOver = turn === null && isEmpty(message) && messages[index + 1]?.role === 'assistant'
+      if (isLeftOver && restoring.uses('empty_turn_removed')) return []
       answers += 1
       return turn === null ? message : restoreTurn(message, turn, restoring, renamed)
     })
@@ -154,6 +157,9 @@ function restoreTurn(
     ...(toolCalls.length > 0 && { toolCalls }),
   }
 }
+
+const isEmpty = ({ content, reasoning, toolCalls }: AssistantMessage): boolean =>
+  (content ?? '').trim() === '' && (reasoning ?? '').trim() === '' && (toolCalls ?? []).length === 0
 
 /** The recorded text, without what the template writes itself. */
 function restoredContent(

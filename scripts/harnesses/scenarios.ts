@@ -66,8 +66,8 @@ export const SCENARIOS: readonly Scenario[] = [
     script: 'fix-calculator',
     fault: at(MID_RUN, {
       kind: 'answer',
+      // Without Retry-After, as engines answer: the gateway's own must reach the harness, or Codex ends at once.
       status: 429,
-      headers: { 'retry-after': '1' },
       body: engineError('too many requests', 'RateLimitError', 429),
     }),
     limitMs: 3 * MINUTE,
@@ -155,6 +155,7 @@ function delegation(harness: CliId): Expectation {
     basis: `harness book, section ${SECTIONS[harness]}, sub-agent`,
     calls: 3,
     sub: [1, 1],
+    // One that works beside its parent may be cut off at the parent's end.
     failed: [0, 1],
   }
   // Qwen3's template leaves out the thinking before the last user message.
@@ -228,6 +229,7 @@ function compaction(harness: CliId): Expectation {
       return {
         ...compacted,
         basis: 'harness book, section 7 (one try at a context error); that this chat is long enough: measured',
+        note: 'after the summary it asks with an answer of its own making at the end, and leaves that out later',
       }
     default:
       return compacted

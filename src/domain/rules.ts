@@ -89,6 +89,11 @@ export const PROMPT_RULES = {
     why: 'parsers that do not trim (vLLM) leave them in the text, and the template would write them twice; what the template writes is asked of the engine once',
     off: 'the text goes with them',
   },
+  empty_turn_removed: {
+    does: 'takes out an echoed turn that says nothing, was never recorded and stands directly before another turn',
+    why: 'OpenCode leaves it behind a broken stream; the answer asked for again did not have it in its prompt',
+    off: 'it stays',
+  },
   max_tokens_clamped: {
     does: 'lowers max_tokens to what the context window or a limit of the task leaves',
     why: 'engines refuse a prompt whose answer might not fit',

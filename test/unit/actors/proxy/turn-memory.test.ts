@@ -32,6 +32,21 @@ t.test('a text that says something else is left alone', async t => {
   t.strictSame(memory.restore(edited), { messages: edited, rules: [] })
 })
 
+t.test('an empty turn that a broken stream left behind is taken out; an empty answer is not', async t => {
+  const memory = new TurnMemory()
+  memory.remember({ content: 'first', reasoning: 'hm', toolCalls: [] }, [user('q')])
+  const echoed = [user('q'), says(''), says(null), says('first'), user('more')]
+  const kept = [user('q'), says('first', 'hm'), user('more')]
+  t.strictSame(memory.restore(echoed), { messages: kept, rules: ['empty_turn_removed', 'reasoning_reattached'] })
+  const off = new Set(['empty_turn_removed'])
+  t.equal(memory.restore(echoed, { off }).messages.length, echoed.length)
+  const last = [user('q'), says(''), user('go on')]
+  t.strictSame(memory.restore(last), { messages: last, rules: [] })
+  const answered = new TurnMemory()
+  answered.remember({ content: null, reasoning: null, toolCalls: [] }, [user('q')])
+  t.equal(answered.restore([user('q'), says(''), says('first')]).messages.length, 3)
+})
+
 t.test('reasoning that the harness changed is its own', async t => {
   const memory = new TurnMemory()
   memory.remember({ content: 'x', reasoning: 'long thought', toolCalls: [] }, [user('q')])
