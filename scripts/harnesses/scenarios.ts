@@ -166,6 +166,12 @@ function delegation(harness: CliId): Expectation {
 
 function cut(harness: CliId): Expectation {
   const retried: Expectation = { ...FINE, basis: `${RETRIES}, cut stream`, failed: [1, 1] }
+  if (harness === 'opencode')
+    return {
+      ...retried,
+      basis: `${retried.basis}; section 8 (the broken turn stays in its history)`,
+      note: 'keeps an empty turn of the broken stream, which the rule empty_turn_removed takes out',
+    }
   // Told of the error in the stream it goes on; of a cut connection it would die. But it drops the turn and speaks as the user.
   return harness === 'gemini_cli'
     ? {

@@ -101,11 +101,14 @@ async function serve(
     return
   }
   if (fault?.kind === 'delay') await clock.sleep(fault.ms)
-  await pass(target, request, response, exchange, fault?.kind === 'cut' ? fault.afterEvents : null)
+  await pass({ target, clock }, request, response, exchange, fault?.kind === 'cut' ? fault.afterEvents : null)
 }
 
+/** From the last event before a cut to the cut. */
+const CUT_MS = 500
+
 async function pass(
-  target: string,
+  { target, clock }: Pick<ForwarderOptions, 'target' | 'clock'>,
   request: IncomingMessage,
   response: ServerResponse,
   exchange: Exchange,
@@ -135,6 +138,8 @@ async function pass(
     await new Promise<void>(resolve => response.write(chunk.subarray(0, chunk.length - surplus), () => resolve()))
     if (end < 0) continue
     exchange.answer = exchange.answer.slice(0, end)
+    // What was written before arrives as well, as on a network; without the wait it is chance.
+    await clock.sleep(CUT_MS)
     response.destroy()
     return
   }
