@@ -23,17 +23,22 @@ export interface CaptureFiles {
   readonly others: readonly string[]
 }
 
+export interface UnreadableFile {
+  readonly path: string
+  readonly reason: string
+}
+
 /** Longer ones do not fit one string of V8. */
 const MOST_BYTES = 512 * 1024 * 1024 - 64
 
 const RESULT = /^(.*[/\\]task_([^/\\]+))[/\\]ses_([^/\\]+)\.(json|sxr)$/
 const COMPLETION = /^(.*[/\\]task_([^/\\]+))[/\\]sessions[/\\]([^/\\]+)[/\\]completions[/\\][^/\\]+\.json$/
 
-/** Throws TASK_INVALID when `path` is not there. */
-export async function captureFiles(path: string): Promise<CaptureFiles> {
+/** Names folders that cannot be read in `unreadable`. Throws TASK_INVALID when `path` is not there. */
+export async function captureFiles(path: string, unreadable: UnreadableFile[]): Promise<CaptureFiles> {
   const sessions = new Map<string, SessionFiles>()
   const others: string[] = []
-  for await (const file of filesBelow(resolve(path))) {
+  for await (const file of filesBelow(resolve(path), unreadable)) {
     const result = RESULT.exec(file)
     const [, folder = '', taskId = '', sessionId = ''] = result ?? COMPLETION.exec(file) ?? []
     if (folder === '') {
@@ -49,17 +54,20 @@ export async function captureFiles(path: string): Promise<CaptureFiles> {
   return { sessions: [...sessions.values()], others }
 }
 
-async function* filesBelow(path: string): AsyncGenerator<string> {
+async function* filesBelow(path: string, unreadable: UnreadableFile[]): AsyncGenerator<string> {
   const status = await lstat(path).catch(() => {
     throw new RolloutError('TASK_INVALID', `there is no ${path}`)
   })
   if (status.isFile()) yield path
   if (!status.isDirectory()) return
-  const entries = await readdir(path, { withFileTypes: true })
+  const entries = await readdir(path, { withFileTypes: true }).catch((cause: Error) => {
+    unreadable.push({ path, reason: cause.message })
+    return []
+  })
   entries.sort((left, right) => (left.name < right.name ? -1 : 1))
   for (const entry of entries) {
     if (entry.isFile()) yield join(path, entry.name)
-    else if (entry.isDirectory()) yield* filesBelow(join(path, entry.name))
+    else if (entry.isDirectory()) yield* filesBelow(join(path, entry.name), unreadable)
   }
 }
 

@@ -5,13 +5,13 @@ import type { SessionId } from '../domain/ids.js'
 import { isObject } from '../domain/json.js'
 import { insertCall, sessionLog } from '../ledger/session-log.js'
 import type { AuditInput } from './audit-session.js'
-import { captureFiles, readLines, readValue } from './capture-files.js'
+import { captureFiles, readLines, readValue, type UnreadableFile } from './capture-files.js'
 import { completionOf } from './reference-record.js'
 import { isSavedResult, type SavedSession, savedSessionOf } from './saved-result.js'
 import { callsOfTraces } from './trace-calls.js'
 
 export interface ReadingReport {
-  readonly unreadable: { readonly path: string; readonly reason: string }[]
+  readonly unreadable: UnreadableFile[]
   ignoredFiles: number
 }
 
@@ -23,7 +23,7 @@ const FINISHED_CALLS = 3
 
 /** Sessions below `path`, a file or a folder; fills `report`. Throws TASK_INVALID when `path` is not there. */
 export async function* readCapture(path: string, report: ReadingReport): AsyncGenerator<AuditInput> {
-  const { sessions, others } = await captureFiles(path)
+  const { sessions, others } = await captureFiles(path, report.unreadable)
   for (const { taskId, sessionId, result, completions } of sessions) {
     const saved = result === null ? null : await savedAt(result, report)
     const sources = completions.map(path => ({ path }))
@@ -54,11 +54,30 @@ export async function* readCapture(path: string, report: ReadingReport): AsyncGe
   for (const group of loose.values()) yield await sessionInput({ ...group, saved: null }, report)
 }
 
+/** Only the results below `path`, whatever else lies there. Throws as `readCapture`. */
+export async function* readResults(path: string, report: ReadingReport): AsyncGenerator<SavedSession> {
+  const { sessions, others } = await captureFiles(path, report.unreadable)
+  for (const { result } of sessions) {
+    const saved = result === null ? null : await savedAt(result, report)
+    if (saved !== null) yield saved
+  }
+  for (const file of others)
+    for await (const value of valuesIn(file, report))
+      for (const { result } of sessionsIn(value)) {
+        const saved = result === null ? null : await attempt(() => savedSessionOf(result), file, report)
+        if (saved !== null) yield saved
+      }
+}
+
 async function* valuesIn(path: string, report: ReadingReport): AsyncGenerator<unknown> {
   if (path.endsWith('.jsonl')) {
-    for await (const value of readLines(path))
-      if (value instanceof Error) report.unreadable.push({ path, reason: value.message })
-      else yield value
+    try {
+      for await (const value of readLines(path))
+        if (value instanceof Error) report.unreadable.push({ path, reason: value.message })
+        else yield value
+    } catch (cause) {
+      report.unreadable.push({ path, reason: (cause as Error).message })
+    }
     return
   }
   const read = await attempt(() => readValue(path), path, report)

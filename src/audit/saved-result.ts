@@ -7,7 +7,9 @@ import { isObject, type Json, type JsonObject } from '../domain/json.js'
 export interface SavedTrace {
   readonly promptIds: Int32Array
   readonly responseIds: Int32Array
-  /** Before a masking of the whole session, where the file keeps it. Same length as `responseIds`. */
+  /** What may be trained. Same length as `responseIds`. */
+  readonly lossMask: Uint8Array
+  /** Before a masking of the whole session, where the file keeps it; else the same. */
   readonly mask: Uint8Array
   readonly logprobs: Float32Array | null
   readonly reward: number | null
@@ -61,10 +63,14 @@ function traceOf(value: unknown, path: string): SavedTrace {
   const responseIds = idsOf(value['response_ids'], `${path}.response_ids`)
   const metadata = objectOf(value['metadata'])
   const discarded = metadata['discarded_loss_mask']
+  const lossMask = maskOf(value['loss_mask'], responseIds.length, `${path}.loss_mask`)
   return {
     promptIds,
     responseIds,
-    mask: maskOf(Array.isArray(discarded) ? discarded : value['loss_mask'], responseIds.length, `${path}.loss_mask`),
+    lossMask,
+    mask: Array.isArray(discarded)
+      ? maskOf(discarded, responseIds.length, `${path}.metadata.discarded_loss_mask`)
+      : lossMask,
     logprobs: logprobsOf(value['response_logprobs'], responseIds.length),
     reward: typeof value['reward'] === 'number' ? value['reward'] : null,
     finishReason: typeof value['finish_reason'] === 'string' ? value['finish_reason'] : null,

@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import { errorData } from '../domain/errors.js'
 import { auditCommand } from './audit.js'
 import { cancelCommand } from './cancel.js'
+import { exportCommand } from './export.js'
 import { inspectCommand } from './inspect.js'
 import { quickstartCommand } from './quickstart/command.js'
 import { serveCommand } from './serve.js'
@@ -23,6 +24,7 @@ const REGISTER = [
   cancelCommand,
   inspectCommand,
   auditCommand,
+  exportCommand,
   treeCommand,
 ]
 

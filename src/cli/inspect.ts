@@ -4,6 +4,7 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
+import { binaryResultJson } from '../api/result-binary.js'
 import { loadPlan } from '../config/load.js'
 import { RolloutError } from '../domain/errors.js'
 import { checkResult } from '../inspect/checks.js'
@@ -13,6 +14,7 @@ import { resultText } from '../inspect/text.js'
 import type { TokenPieces } from '../inspect/turns.js'
 import { loadTokenizer } from '../tokenizer/tokenizer.js'
 import { upstreams } from '../upstreams/registry.js'
+import { isContainer } from '../wire/columns.js'
 
 interface InspectOptions {
   readonly html?: string
@@ -42,7 +44,8 @@ export function inspectCommand(program: Command): void {
 function inspect(session: string, options: InspectOptions): void {
   const plan = loadPlan({ path: options.config ?? null, profiles: Object.keys(upstreams) })
   const path = findResult(session, options.saveDir ?? plan.saveDir ?? '.')
-  const result = readResult(readFileSync(path, 'utf8'), path)
+  const bytes = readFileSync(path)
+  const result = readResult(isContainer(bytes) ? binaryResultJson(bytes, path) : bytes.toString('utf8'), path)
   const pieces = tokenPieces(
     options.tokenizer ?? plan.upstreams.find(one => one.tokenizer !== null)?.tokenizer ?? 'qwen3',
   )
