@@ -35,7 +35,7 @@ export interface Screened {
   readonly setAside: readonly SetAside[]
   /** Every call, in the ledger's order. */
   readonly seen: readonly Seen[]
-  /** Those that have prompt ids, whatever became of them: prompts are evidence of what was delivered. */
+  /** Those that have prompt ids, by start time, whatever became of them: prompts are evidence of what was delivered. */
   readonly observed: readonly Observed[]
   /** Tokens sampled in the session, those of failed calls included. */
   readonly sampledTokens: number
@@ -85,7 +85,12 @@ export function screen(ledger: SessionLedger): Screened {
     calls: usable.map(({ call }) => call),
     setAside,
     seen: all,
-    observed: all.filter((seen): seen is Observed => seen.prompt !== null),
+    observed: all
+      .filter((seen): seen is Observed => seen.prompt !== null)
+      .sort(
+        ({ record: left }, { record: right }) =>
+          left.startedAtMs - right.startedAtMs || compareText(left.completionId, right.completionId),
+      ),
     sampledTokens,
   }
 }

@@ -3,6 +3,7 @@
 import t from 'tap'
 import { prefixMerging } from '../../../src/builders/prefix-merging.js'
 import type { CapturedCall } from '../../../src/domain/completion.js'
+import type { JsonObject } from '../../../src/domain/json.js'
 import type { Trajectory } from '../../../src/domain/trajectory.js'
 import {
   callsOf,
@@ -11,6 +12,7 @@ import {
   ledgerOf,
   loadTokenFixtures,
   orders,
+  recordOf,
   SESSION,
   streamOf,
   type TokenCase,
@@ -88,3 +90,28 @@ t.test('without start times the streams and counts are the same in every order',
       t.equal(results.size, 1, id)
     }
 })
+
+t.test(
+  'of calls with one prompt and different messages the first one is the witness, whatever arrived first',
+  async t => {
+    const message = (role: string, content: string) => ({ role, content })
+    const answered = (content: string) => ({ choices: [{ message: message('assistant', content) }] })
+    const asking = (id: string, messages: readonly JsonObject[], startedAtMs: number) =>
+      recordOf({ id, prompt: [1, 2, 10, 99, 50], sampled: [20, 99], startedAtMs, over: { request: { messages } } })
+    const [user, more] = [message('user', 'a'), message('user', 'b')]
+    const question = { request: { messages: [user] }, response: answered('x') }
+    const captured: readonly CapturedCall[] = [
+      { record: recordOf({ id: 'c1', prompt: [1, 2], sampled: [70, 10, 99], over: question }), delivered: 'no' },
+      { record: asking('c2', [user, message('assistant', 'x'), more], 20), delivered: 'yes' },
+      { record: asking('c3', [user, message('assistant', 'y'), more], 30), delivered: 'yes' },
+    ]
+    const results = new Set<string>()
+    for (const order of orders(captured, 6, 0, random)) {
+      const context = { decode: decoderOf(), sessionId: SESSION, taskId: 't', taskMetadata: {} }
+      const made = await prefixMerging.build(ledgerOf(order), {}, context)
+      results.add(text([made.traces.map(streamOf), made.ledger]))
+    }
+    t.equal(results.size, 1)
+    t.match([...results][0], /"setAside":\{\}/, 'what the first one shows was delivered')
+  },
+)
