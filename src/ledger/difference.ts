@@ -21,7 +21,7 @@ const own = (object: JsonObject, key: string): Json | undefined =>
 
 /** The object that `change` tells; unchanged values are those of `earlier`, the very same ones. */
 export function withChange(earlier: JsonObject, { set, gone }: ObjectChange): JsonObject {
-  if (gone === undefined) return { ...earlier, ...set }
+  if (gone === undefined) return Object.keys(set).length === 0 ? earlier : { ...earlier, ...set }
   return { ...Object.fromEntries(Object.entries(earlier).filter(([key]) => !gone.includes(key))), ...set }
 }
 

@@ -11,7 +11,7 @@ export interface WholeBody {
 
 export type OriginalParts = Pick<CompletionRecord, 'originalRequest' | 'originalLike'>
 
-/** `text` as its difference from the one of `earlier` that shares most with it; whole when that saves less than half. */
+/** `text` as its difference from the one of `earlier` that shares most with it, or the first that shares all but a little; whole when that saves less than half. */
 export function differenceFrom(text: string, earlier: readonly WholeBody[]): OriginalParts {
   let best: OriginalLike | null = null
   for (const { completionId, text: other } of earlier) {
@@ -20,6 +20,7 @@ export function differenceFrom(text: string, earlier: readonly WholeBody[]): Ori
     if (prefix + suffix > (best === null ? text.length / 2 : best.prefix + best.suffix)) {
       best = { completionId, prefix, suffix }
     }
+    if (prefix + suffix >= text.length - STRIDE) break
   }
   if (best === null) return { originalRequest: text, originalLike: null }
   return { originalRequest: copyOf(text.slice(best.prefix, text.length - best.suffix)), originalLike: best }

@@ -47,8 +47,17 @@ interface OpenLog extends SessionLog {
   readonly delivered: Map<string, Delivered>
   /** What the last call said: the next entry tells what is other. */
   last: { readonly facts: JsonObject; readonly request: JsonObject; readonly response: JsonObject }
-  /** Whole bodies for the next ones to differ from, the latest last. */
-  bodies: readonly WholeBody[]
+  /** Whole bodies for the next ones to differ from, the latest first. */
+  bodies: readonly KeptBody[]
+}
+
+/** A body that the harness may go on from. */
+interface KeptBody {
+  readonly completionId: CompletionId
+  /** In characters (UTF-16 units). */
+  readonly length: number
+  /** null while a log is restored. */
+  readonly text: string | null
 }
 
 export const sessionLog = (sessionId: SessionId): SessionLog => openLog(sessionId)
@@ -80,8 +89,7 @@ export function insertCall(log: SessionLog, record: CompletionRecord): CallEntry
     })
   if (own.numbers.has(record.completionId)) return null
   const entry = entryOf(own, record)
-  applyCall(own, entry)
-  keepBody(own, { completionId: record.completionId, text: record.originalRequest })
+  applyCall(own, entry, record.originalRequest)
   return entry
 }
 
@@ -117,13 +125,13 @@ export function restoreLog(sessionId: SessionId, entries: Iterable<LogEntry>): S
   for (const entry of entries) {
     if (entry.kind === 'failed') insertFailed(log, entry.failed)
     else if (entry.kind === 'delivered') insertDelivered(log, entry.completionId, entry.delivered)
-    else if (!log.numbers.has(entry.completionId)) applyCall(log, entry)
+    else if (!log.numbers.has(entry.completionId)) applyCall(log, entry, null)
   }
   const find = (completionId: CompletionId) => log.calls[log.numbers.get(completionId) ?? -1]?.record
-  for (const { record } of log.calls.slice(-KEPT_BODIES)) {
-    const text = wholeOriginal(record, find)
-    if (text !== null) keepBody(log, { completionId: record.completionId, text })
-  }
+  log.bodies = log.bodies.map(body => {
+    const record = find(body.completionId)
+    return { ...body, text: record ? wholeOriginal(record, find) : null }
+  })
   return log
 }
 
@@ -169,7 +177,10 @@ function entryOf(log: OpenLog, record: CompletionRecord): CallEntry {
     tools: toolList && listEntry(log.lists, toolList),
     response: changeOf(log.last.response, frame),
     answer: answer && referenceTo(log.lists, answer),
-    ...differenceFrom(originalRequest, log.bodies),
+    ...differenceFrom(
+      originalRequest,
+      log.bodies.filter((body): body is KeptBody & WholeBody => body.text !== null),
+    ),
   }
 }
 
@@ -204,7 +215,8 @@ const referenceTo = (tree: ListTree, item: JsonObject): ItemReference => {
   return index < 0 ? item : index
 }
 
-function applyCall(log: OpenLog, entry: CallEntry): void {
+/** `body`: the whole one where it is at hand. */
+function applyCall(log: OpenLog, entry: CallEntry, body: string | null): void {
   if (entry.number !== log.calls.length)
     throw new RolloutError('INTERNAL_BUG', `entry ${entry.number} of ${log.sessionId} comes after ${log.calls.length}`)
   const facts = withChange(log.last.facts, entry.facts)
@@ -214,15 +226,15 @@ function applyCall(log: OpenLog, entry: CallEntry): void {
   const tools = entry.tools && applyList(log.lists, entry.tools)
   const answer = entry.answer === null ? null : log.lists.take(entry.answer).content
   const { prompt, sampledIds } = applyTokens(log.tokens, entry)
-  const record: LoggedRecord = {
-    ...(facts as unknown as Facts), // what `entryOf` took from a record
+  const record = recordFrom(facts as unknown as Facts, {
     sessionId: log.sessionId,
     sampledIds,
     logprobs: entry.logprobs,
     response: answer === null ? frame : joinResponse(frame, answer),
     originalRequest: entry.originalRequest,
     originalLike: entry.originalLike,
-  }
+  })
+  log.bodies = bodiesAfter(log.bodies, entry, body)
   log.last = { facts, request: rest, response: frame }
   log.numbers.set(entry.completionId, log.calls.length)
   log.calls.push({ record, prompt, request: { rest, messages, tools }, delivered: 'unknown' })
@@ -231,6 +243,50 @@ function applyCall(log: OpenLog, entry: CallEntry): void {
     promptTokens: log.sums.promptTokens + record.promptTokens,
     sampledTokens: log.sums.sampledTokens + record.completionTokens,
   }
+}
+
+type OwnFields = Omit<LoggedRecord, keyof Facts>
+/** Every field that a record always has: the compiler finds the one that is forgotten. */
+type EveryField = { readonly [K in Exclude<keyof Required<LoggedRecord>, 'policySpans'>]: LoggedRecord[K] }
+
+/** Field by field: all records then have one shape, where a spread of changes would give each its own, of a kilobyte. */
+function recordFrom(facts: Facts, own: OwnFields): LoggedRecord {
+  const record: EveryField = {
+    completionId: facts.completionId,
+    sessionId: own.sessionId,
+    sequence: facts.sequence,
+    attempt: facts.attempt,
+    dialect: facts.dialect,
+    modelRequested: facts.modelRequested,
+    modelUsed: facts.modelUsed,
+    upstream: facts.upstream,
+    sampledIds: own.sampledIds,
+    logprobs: own.logprobs,
+    completionTokens: facts.completionTokens,
+    promptTokens: facts.promptTokens,
+    cachedTokens: facts.cachedTokens,
+    finish: facts.finish,
+    engineFinish: facts.engineFinish,
+    notTrainable: facts.notTrainable,
+    sampling: facts.sampling,
+    generationPromptLength: facts.generationPromptLength,
+    endTokenId: facts.endTokenId,
+    policyVersionStart: facts.policyVersionStart,
+    policyVersionEnd: facts.policyVersionEnd,
+    replica: facts.replica,
+    retryCount: facts.retryCount,
+    sideRule: facts.sideRule,
+    agentId: facts.agentId,
+    startedAtMs: facts.startedAtMs,
+    finishedAtMs: facts.finishedAtMs,
+    firstTokenAtMs: facts.firstTokenAtMs,
+    response: own.response,
+    originalRequest: own.originalRequest,
+    originalLike: own.originalLike,
+    losses: facts.losses,
+    rulesApplied: facts.rulesApplied,
+  }
+  return facts.policySpans === undefined ? record : { ...record, policySpans: facts.policySpans }
 }
 
 const applyList = (tree: ListTree, { after, rest }: EntryList): number =>
@@ -274,9 +330,24 @@ function joinResponse(frame: JsonObject, message: JsonObject): JsonObject {
 const owned = <T extends Int32Array | Float32Array>(array: T): T =>
   array.byteLength === array.buffer.byteLength ? array : (array.slice() as T)
 
-/** A main agent and a sub-agent or side call beside it. More would cost memory for each session, fewer for each turn. */
-const KEPT_BODIES = 2
+/** Agents of a session that speak in turns, and what their last bodies may take together, in characters. */
+const KEPT_BODIES = 8
+const KEPT_CHARACTERS = 4 * 2 ** 20
+/** Part of a body that the next one repeats when it goes on from there. */
+const REPEATED = 0.98
 
-function keepBody(log: OpenLog, body: WholeBody): void {
-  log.bodies = [...log.bodies.slice(1 - KEPT_BODIES), body]
+/** The body of a call takes the place of the one that it goes on from; of too many the longest unused go, but the latest two stay. */
+function bodiesAfter(
+  bodies: readonly KeptBody[],
+  { completionId, originalRequest, originalLike: like }: CallEntry,
+  text: string | null,
+): readonly KeptBody[] {
+  const shared = like ? like.prefix + like.suffix : 0
+  const others = bodies.filter(other => other.completionId !== like?.completionId || shared < REPEATED * other.length)
+  const kept = [{ completionId, length: shared + originalRequest.length, text }, ...others]
+  let characters = 0
+  return kept.filter(({ length }, place) => {
+    characters += length
+    return place < 2 || (place < KEPT_BODIES && characters <= KEPT_CHARACTERS)
+  })
 }
