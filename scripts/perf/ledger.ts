@@ -1,91 +1,219 @@
-// How long a build takes and what it holds: one session of `turns` calls whose prompts share one history.
-// node dist/scripts/perf/ledger.js [turns] [tokens]
+// What the token ledger costs (npm run perf:ledger): sessions of 10 to 1,000 calls with up to 200,000 tokens of context. Ingest, build,
+// memory, entries for the store, the binary result; beside it the reference's rule written straightforwardly. Times are processor
+// time of this process, so that another load on the machine disturbs them little.
 
+import { sessionResultBinary } from '../../src/api/result-binary.js'
 import { prefixMerging } from '../../src/builders/prefix-merging.js'
-import type { CompletionRecord } from '../../src/domain/completion.js'
-import type { CompletionId, SessionId } from '../../src/domain/ids.js'
+import type { CompletionRecord, SessionLedger } from '../../src/domain/completion.js'
+import type { Trajectory } from '../../src/domain/trajectory.js'
+import { insertCall, sealLog, sessionLog } from '../../src/ledger/session-log.js'
+import { encode } from '../../src/wire/codec.js'
+import { sessionResult } from '../../test/support/traces.js'
+import { type KeptRecord, keep, mergeStraightforwardly } from './ledger/reference.js'
+import { perfSession, SESSION, type Shape, type Transcript } from './ledger/session.js'
 
-const END = 99
+const BYTES_PER_TOKEN = 16
 
-/** A session whose last prompt has about `tokens` ids. Prompts are copies unless `shared`: then they view one history. */
-function session(turns: number, tokens: number, shared: boolean) {
-  const perTurn = Math.floor(tokens / turns)
-  const history = Int32Array.from({ length: perTurn * (turns + 1) }, (_, i) =>
-    i % perTurn === 0 ? END : 1000 + ((i * 7919) % 50_000),
-  )
-  const calls = Array.from({ length: turns }, (_, turn) => {
-    const start = perTurn * (turn + 1)
-    const end = start + Math.floor(perTurn / 2)
-    const cut = (from: number, to: number) => (shared ? history.subarray(from, to) : history.slice(from, to))
-    const sampledIds = cut(start, end)
-    const record: CompletionRecord = {
-      completionId: `msg_${turn}` as CompletionId,
-      sessionId: 's-perf' as SessionId,
-      sequence: turn,
-      attempt: 0,
-      dialect: 'openai_chat',
-      modelRequested: 'm',
-      modelUsed: 'm',
-      upstream: 'u',
-      promptIds: cut(0, start),
-      sampledIds,
-      logprobs: new Float32Array(sampledIds.length).fill(-0.5),
-      completionTokens: sampledIds.length,
-      promptTokens: start,
-      cachedTokens: 0,
-      finish: 'stop',
-      engineFinish: 'stop',
-      notTrainable: null,
-      sampling: {
-        temperature: 1,
-        topP: 1,
-        topK: -1,
-        minP: 0,
-        presencePenalty: 0,
-        frequencyPenalty: 0,
-        maxTokens: null,
-        seed: null,
-      },
-      generationPromptLength: 0,
-      endTokenId: END,
-      policyVersionStart: null,
-      policyVersionEnd: null,
-      replica: 'r',
-      retryCount: 0,
-      sideRule: null,
-      agentId: null,
-      startedAtMs: turn,
-      finishedAtMs: turn,
-      firstTokenAtMs: null,
-      request: {},
-      response: {},
-      originalRequest: '',
-      originalLike: null,
-      losses: [],
-      rulesApplied: [],
-    }
-    return { record, delivered: 'yes' as const }
-  })
-  return { sessionId: 's-perf' as SessionId, calls, failed: [] }
+interface Figures {
+  readonly shape: Shape
+  readonly received: number
+  readonly distinct: number
+  /** Milliseconds of processor time. */
+  readonly ingestMs: number
+  readonly buildMs: number
+  readonly referenceIngestMs: number
+  readonly referenceBuildMs: number
+  /** Heap and buffers, in bytes. */
+  readonly tokenMemory: number
+  readonly wholeMemory: number
+  readonly referenceMemory: number
+  readonly entryBytes: number
+  readonly transcriptBytes: number
+  readonly wireTokens: number
+  /** Of the binary result: without messages, and with them. */
+  readonly wireTokenBytes: number
+  readonly wireBytes: number
 }
 
-async function measure(turns: number, tokens: number, shared: boolean): Promise<void> {
-  const ledger = session(turns, tokens, shared)
-  const received = ledger.calls.reduce((sum, { record }) => sum + (record.promptIds?.length ?? 0), 0)
-  const started = performance.now()
-  const made = await prefixMerging.build(
-    ledger,
-    {},
-    { decode: async () => null, sessionId: 's', taskId: 't', taskMetadata: {} },
-  )
-  const ms = performance.now() - started
-  console.log(
-    `${turns} turns, ${tokens} tokens, ${shared ? 'shared' : 'copied'} prompts: ${(received / 1e6).toFixed(1)} M ids received, ` +
-      `${ms.toFixed(0)} ms (${((ms * 1e6) / received).toFixed(1)} ns/id), ${made.traces.length} trace, ` +
-      `${(process.memoryUsage().rss / 2 ** 20).toFixed(0)} MiB resident`,
-  )
+const processorMs = (since?: NodeJS.CpuUsage): number => {
+  const { user, system } = process.cpuUsage(since)
+  return (user + system) / 1000
 }
 
-const [turns = 1000, tokens = 200_000] = process.argv.slice(2).map(Number)
-for (const part of [4, 2, 1])
-  for (const shared of [true, false]) await measure(Math.floor(turns / part), Math.floor(tokens / part), shared)
+const collect = globalThis.gc ?? (() => undefined)
+
+/** Heap and buffers after a collection. */
+function memory(): number {
+  collect()
+  collect()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+/** Processor time of `work`, without that of the collections before. */
+function timed<T>(work: () => T): { readonly ms: number; readonly value: T } {
+  const started = process.cpuUsage()
+  const value = work()
+  return { ms: processorMs(started), value }
+}
+
+const received = ({ promptIds }: CompletionRecord): number => promptIds?.length ?? 0
+
+/** Tokens that a session holds each once. */
+const distinctTokens = ({ shared }: SessionLedger): number =>
+  shared?.segments.reduce((sum, { ids }) => sum + ids.length, 0) ?? 0
+
+const build = (ledger: SessionLedger): Promise<Trajectory> =>
+  prefixMerging.build(ledger, {}, { decode: async () => null, sessionId: SESSION, taskId: 't', taskMetadata: {} })
+
+/** Takes the session's records one by one, as frames bring them. */
+function ingest(shape: Shape, transcript: Transcript) {
+  const log = sessionLog(SESSION)
+  let ms = 0
+  let tokens = 0
+  let entryBytes = 0
+  for (const record of perfSession(shape, transcript)) {
+    tokens += received(record)
+    const inserted = timed(() => insertCall(log, record))
+    ms += inserted.ms
+    entryBytes += encode(inserted.value).length
+  }
+  return { log, ms, tokens, entryBytes }
+}
+
+async function measure(calls: number, context: number): Promise<Figures> {
+  const shape: Shape = { calls, context, hasText: true }
+  const bare: Shape = { ...shape, hasText: false }
+  const transcript: Transcript = { bytes: 0 }
+
+  let before = memory()
+  let kept: KeptRecord[] | null = []
+  let referenceIngestMs = 0
+  for (const record of perfSession(bare, transcript)) {
+    const copied = timed(() => keep(record))
+    referenceIngestMs += copied.ms
+    kept.push(copied.value)
+  }
+  const referenceMemory = memory() - before
+  const records = kept
+  const reference = timed(() => mergeStraightforwardly(records))
+  kept = null
+  records.length = 0
+
+  before = memory()
+  const tokensOnly = ingest(bare, transcript)
+  const tokenMemory = memory() - before
+  const bareLedger = sealLog(tokensOnly.log)
+  const started = process.cpuUsage()
+  const bareMade = await build(bareLedger)
+  const buildMs = processorMs(started)
+  const wireTokenBytes = (await sessionResultBinary(sessionResult(bareMade))).length
+
+  before = memory()
+  const whole = ingest(shape, transcript)
+  const wholeMemory = memory() - before
+  const made = await build(sealLog(whole.log))
+  return {
+    shape,
+    received: whole.tokens,
+    distinct: distinctTokens(bareLedger),
+    ingestMs: tokensOnly.ms,
+    buildMs,
+    referenceIngestMs,
+    referenceBuildMs: reference.ms,
+    tokenMemory,
+    wholeMemory,
+    referenceMemory,
+    entryBytes: whole.entryBytes,
+    transcriptBytes: transcript.bytes,
+    wireTokens: made.traces.reduce((sum, trace) => sum + trace.promptIds.length + trace.responseIds.length, 0),
+    wireTokenBytes,
+    wireBytes: (await sessionResultBinary(sessionResult(made))).length,
+  }
+}
+
+const fixed = (value: number, digits = 1): string => value.toFixed(digits)
+const row = (...cells: readonly (string | number)[]): string => `| ${cells.join(' | ')} |`
+
+function table(head: readonly string[], rows: readonly string[]): string {
+  return [row(...head), row(...head.map(() => '---')), ...rows].join('\n')
+}
+
+const SHAPES = [10, 100, 1_000].flatMap(calls => [100_000, 200_000].map(context => [calls, context] as const))
+await measure(10, 20_000) // warms the code up
+const all: Figures[] = []
+for (const [calls, context] of SHAPES) {
+  all.push(await measure(calls, context))
+  process.stderr.write(`${calls} calls, ${context} tokens: done\n`)
+}
+
+console.log(
+  table(
+    ['calls', 'context', 'prompt ids received', 'distinct ids', 'ingest, M ids/s', 'build', 'reference: copy', 'merge'],
+    all.map(({ shape, ...one }) =>
+      row(
+        shape.calls,
+        shape.context,
+        one.received,
+        one.distinct,
+        fixed(one.received / one.ingestMs / 1_000, 0),
+        `${fixed(one.buildMs)} ms`,
+        `${fixed(one.referenceIngestMs)} ms`,
+        `${fixed(one.referenceBuildMs)} ms`,
+      ),
+    ),
+  ),
+)
+console.log(
+  `\n${table(
+    [
+      'calls',
+      'context',
+      'memory, bytes/id',
+      'of the reference',
+      'with text',
+      'store',
+      'of its limit',
+      'wire, bytes/id',
+      'with text',
+    ],
+    all.map(({ shape, ...one }) =>
+      row(
+        shape.calls,
+        shape.context,
+        fixed(one.tokenMemory / one.distinct),
+        fixed(one.referenceMemory / one.distinct, 0),
+        fixed(one.wholeMemory / one.distinct),
+        `${fixed(one.entryBytes / 1e6, 2)} MB`,
+        `${fixed((100 * one.entryBytes) / (1.5 * (one.transcriptBytes + BYTES_PER_TOKEN * one.distinct)), 0)} %`,
+        fixed(one.wireTokenBytes / one.wireTokens),
+        fixed(one.wireBytes / one.wireTokens),
+      ),
+    ),
+  )}`,
+)
+
+const find = (calls: number, context: number): Figures | undefined =>
+  all.find(({ shape }) => shape.calls === calls && shape.context === context)
+const growth = (name: string, less: Figures | undefined, more: Figures | undefined): string =>
+  less && more
+    ? row(
+        name,
+        fixed(more.received / less.received, 2),
+        fixed(more.ingestMs / less.ingestMs, 2),
+        fixed(more.buildMs / less.buildMs, 2),
+        fixed(more.tokenMemory / less.tokenMemory, 2),
+        fixed(more.entryBytes / less.entryBytes, 2),
+      )
+    : ''
+const half = await measure(500, 100_000)
+console.log(
+  `\n${table(
+    ['twice the tokens', 'received', 'ingest', 'build', 'memory', 'store'],
+    [
+      growth('in 100 calls, 100,000 to 200,000', find(100, 100_000), find(100, 200_000)),
+      growth('in 1,000 calls, 100,000 to 200,000', find(1_000, 100_000), find(1_000, 200_000)),
+      growth('in twice the calls, 500 to 1,000', half, find(1_000, 200_000)),
+    ],
+  )}`,
+)
