@@ -200,6 +200,13 @@ export const LIES = {
       return undefined
     },
   },
+  /** A router that sets sampling of its own on what is sent on. */
+  topKByRouter: {
+    request: (body, path) => {
+      if (isGeneration(path)) body['top_k'] = 20
+      return undefined
+    },
+  },
   unknownFieldsRefused: {
     request: body =>
       'sextant_unknown_field' in body

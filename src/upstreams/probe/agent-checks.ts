@@ -19,6 +19,8 @@ const TASK = user('List the files of the current folder with the bash tool. Call
 const RESULT = 'README.md\npackage.json'
 const ATTEMPTS = 3
 const LENGTH = 1_024
+/** From this status on it is the answer that failed, which another one may not. */
+const FAILS = 500
 /** Tool calls as models write them, left in the text where no parser takes them out. */
 const MARKUP = /<tool_call>|<\|tool_call|<function=|\[TOOL_CALLS\]|<\|python_tag\|>|"arguments"\s*:|"parameters"\s*:/
 const THINK = /<\/?think>/
@@ -37,7 +39,8 @@ export async function probeAgent(ask: Asker): Promise<AgentProbed> {
     const asked = await ask.generate({ messages: [TASK], tools: [BASH], sampling: { maxTokens: LENGTH } })
     if (!asked.ok) {
       refusal = asked.error
-      break
+      if (refusal.status < FAILS) break
+      continue
     }
     answers.push(asked.answer)
     if (asked.answer.toolCalls.length > 0) break
@@ -54,9 +57,11 @@ export async function probeAgent(ask: Asker): Promise<AgentProbed> {
 }
 
 function toolsFinding(answers: readonly UpstreamAnswer[], refusal: UpstreamErrorInfo | null): ProbeFinding {
-  if (refusal !== null) {
-    const seen = `a call with tools is refused (${refusal.status}): ${inBrief(refusal.message)}`
-    return fault('tool_calls', 'tools_refused', seen, TOOLS_CURE)
+  if (refusal !== null && (refusal.status < FAILS || answers.length === 0)) {
+    const said = `(${refusal.status}): ${inBrief(refusal.message)}`
+    return refusal.status < FAILS
+      ? fault('tool_calls', 'tools_refused', `a call with tools is refused ${said}`, TOOLS_CURE)
+      : fault('tool_calls', 'tools_fail', `${ATTEMPTS} of ${ATTEMPTS} calls with tools fail ${said}`, TOOLS_CURE)
   }
   const call = answers.flatMap(({ toolCalls }) => toolCalls)[0]
   if (call !== undefined) return ok('tool_calls', `a tool call comes back structured (${call.name})`)

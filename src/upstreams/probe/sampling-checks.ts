@@ -2,8 +2,8 @@
 // for nothing at all; what it draws is compared with what it reports. Raw logprobs of uncut draws are the policy's own.
 
 import type { SamplingInForce } from '../../domain/completion.js'
-import type { UpstreamAnswer } from '../base.js'
-import { type Asker, type AskOptions, user } from './asking.js'
+import type { UpstreamAnswer, UpstreamErrorInfo } from '../base.js'
+import { type Asker, type AskOptions, inBrief, user } from './asking.js'
 import { type Draw, drawsOf } from './draws.js'
 import { fault, note, ok, type ProbeFacts, type ProbeFinding, warning } from './report.js'
 import { type DrawsJudged, gapRatio, judgeDraws, uncertainIn } from './statistics.js'
@@ -20,6 +20,8 @@ const QUESTION = user('Write the opening of a strange short story about a lighth
 /** vLLM gives no more by default. */
 const MOST_LISTED = 20
 const FEW_LISTED = 5
+/** The gap of two likely tokens needs two beside the drawn one, which vLLM puts first whatever its rank. */
+const LEAST_LISTED = 3
 const CALLS_A_ROUND = 6
 /** A model that is sure of nearly all it says needs many. */
 const ROUNDS = 12
@@ -30,6 +32,12 @@ const LENGTH = 96
 /** With fewer uncertain draws nothing is proven. */
 const LEAST_UNCERTAIN = 60
 const PLENTY_UNCERTAIN = 1_200
+/** Tokens among which one is not sure; a server need not list what cannot come. */
+const FIRST_WORDS = 12
+/** What engines say when they have drawn an answer and cannot give it; others tell of a busy server, or of the way to it. */
+const ANSWER_LOST = 500
+/** Of the answers may fail and leave the others what the policy draws, as far as these tests can tell. */
+const FEW_FAIL = 0.02
 const SAMPLING_FIELDS = [
   'temperature',
   'top_p',
@@ -50,14 +58,18 @@ export async function probeSampling(
 ): Promise<SamplingProbed> {
   const listed = await mostListed(ask)
   if (listed === 0) {
-    const seen = 'the server lists no likely tokens beside the sampled ones, so its sampling cannot be checked'
+    const seen = `the server lists no ${LEAST_LISTED} likely tokens with the sampled ones, so its sampling cannot be checked`
     const finding = fault('sampling', 'sampling_unproven', seen, 'vLLM: `--max-logprobs 20`')
     return { findings: [finding], facts: { logprobs: null, defaults: null, wouldShow: [] }, answers: [] }
   }
   const extra = { top_logprobs: listed, return_tokens_as_token_ids: true }
+  const failures: UpstreamErrorInfo[] = []
+  let asks = 0
   const round = async (sampling: Partial<SamplingInForce>, without: readonly string[] = []) => {
     const options: AskOptions = { messages: [QUESTION], sampling: { maxTokens: LENGTH, ...sampling }, extra, without }
     const asked = await Promise.all(Array.from({ length: CALLS_A_ROUND }, () => ask.generate(options)))
+    asks += asked.length
+    for (const one of asked) if (!one.ok && one.error.status === ANSWER_LOST) failures.push(one.error)
     return asked.flatMap(one => (one.ok ? [one.answer] : []))
   }
 
@@ -80,11 +92,13 @@ export async function probeSampling(
     bare.cut === null && bare.temperature === null
       ? null
       : { temperature: bare.temperature, cut: bare.cut?.name ?? null }
+  const isSelection = failures.length > FEW_FAIL * asks
   return {
     findings: [
       semanticsFinding(logprobs, gap),
+      ...(isSelection ? [selectionFinding(failures, asks)] : []),
       // Logprobs after temperature and cuts say nothing of what was cut away.
-      ...(logprobs === 'processed' ? [] : [samplingFinding(neutral, judgeDraws(hot, 2))]),
+      ...(isSelection || logprobs === 'processed' ? [] : [samplingFinding(neutral, judgeDraws(hot, 2))]),
       defaultsFinding(defaults, declared, bare),
     ],
     facts: { logprobs, defaults, wouldShow: neutral.wouldShow },
@@ -100,10 +114,10 @@ async function mostListed(ask: Asker): Promise<number> {
   for (const count of [MOST_LISTED, FEW_LISTED]) {
     const asked = await ask.generate({
       messages: [QUESTION],
-      sampling: { maxTokens: 1 },
+      sampling: { maxTokens: FIRST_WORDS },
       extra: { top_logprobs: count },
     })
-    if (asked.ok) return drawsIn([asked.answer]).length > 0 ? count : 0
+    if (asked.ok) return drawsIn([asked.answer]).some(({ list }) => list.length >= LEAST_LISTED) ? count : 0
   }
   return 0
 }
@@ -124,6 +138,13 @@ function semanticsFinding(logprobs: ProbeFacts['logprobs'], gap: ReturnType<type
   }
   const seen = measured ?? 'no two likely tokens were met in the same place at temperature 1 and 2'
   return fault('logprob_semantics', 'logprob_semantics_unproven', seen, cure)
+}
+
+/** What a server fails to answer it has drawn all the same: the rest does not follow the policy, however it was drawn. */
+function selectionFinding(failures: readonly UpstreamErrorInfo[], asks: number): ProbeFinding {
+  const said = failures[0] === undefined ? '' : ` (${failures[0].status}: ${inBrief(failures[0].message)})`
+  const seen = `${failures.length} of ${asks} answers fail${said}: those that come are a selection of what the policy draws`
+  return fault('sampling', 'answers_fail', seen, 'an engine, parser or template that takes whatever the model writes')
 }
 
 function samplingFinding(neutral: DrawsJudged, hot: DrawsJudged): ProbeFinding {

@@ -26,7 +26,9 @@ export async function servedModels(ask: Pick<Asker, 'json'>): Promise<readonly S
     const model = objectOf(entry)
     const id = textOf(model?.['id'])
     if (id === null) return []
-    const window = countOf(model?.['max_model_len']) ?? countOf(objectOf(model?.['meta'])?.['n_ctx_train'])
+    // llama.cpp: what it was started with comes before what the model was made for.
+    const meta = objectOf(model?.['meta'])
+    const window = countOf(model?.['max_model_len']) ?? countOf(meta?.['n_ctx']) ?? countOf(meta?.['n_ctx_train'])
     return [{ id, window }]
   })
 }
@@ -51,7 +53,8 @@ export async function probeTokenizer(
   }
   const body = await tokens(messages, true)
   const ids = body && profile.readTokens(body)
-  if (body === null || ids === null) {
+  // A route of that name that knows no messages counts none (llama.cpp's takes text).
+  if (body === null || ids === null || ids.length === 0) {
     const seen = 'no route counts prompts by the template: windows are told by the server alone'
     return { finding: note('tokenizer', seen), hasTokenizer: false, window: null, endTokenId: null }
   }
@@ -61,16 +64,14 @@ export async function probeTokenizer(
     await tokens([user('hi'), { role: 'assistant', content: '7' }], false),
   ].map(one => one && profile.readTokens(one))
   const endTokenId = firstOfCommonEnd(a ?? null, b ?? null)
-  const finding =
-    answer.promptIds === null || sameIds(ids, answer.promptIds)
-      ? ok('tokenizer', '/tokenize gives the same prompt ids as a generation')
-      : fault(
-          'tokenizer',
-          'prompt_ids_differ',
-          `/tokenize gives ${ids.length} prompt ids, a generation of the same messages ${answer.promptIds.length} others`,
-          CUT_CURE,
-        )
-  return { finding, hasTokenizer: true, window, endTokenId }
+  return { finding: promptFinding(ids, answer), hasTokenizer: true, window, endTokenId }
+}
+
+function promptFinding(counted: Int32Array, { promptIds }: UpstreamAnswer): ProbeFinding {
+  if (promptIds === null) return note('tokenizer', '/tokenize counts prompts; no ids of a generation to compare with')
+  if (sameIds(counted, promptIds)) return ok('tokenizer', '/tokenize gives the same prompt ids as a generation')
+  const seen = `/tokenize gives ${counted.length} prompt ids, a generation of the same messages ${promptIds.length} others`
+  return fault('tokenizer', 'prompt_ids_differ', seen, CUT_CURE)
 }
 
 /** Two answers that differ in their text end alike: with the end token and the template's glue behind it. */

@@ -197,13 +197,16 @@ function ranksSkewed(draws: readonly Draw[]): boolean {
 /** P(X <= k) for a Poisson variable of mean `mean`: not less than that of a sum of independent draws when k is below the mean. */
 export function poissonAtMost(k: number, mean: number): number {
   if (k >= mean) return 1
-  let term = Math.exp(-mean)
-  let sum = term
-  for (let i = 1; i <= k; i += 1) {
-    term *= mean / i
-    sum += term
+  // The terms as shares of the largest, the k-th, whose own size is taken by its logarithm: exp(-mean) is 0 from a mean of 746 on.
+  let share = 1
+  let sum = 1
+  let log = -mean
+  for (let i = k; i >= 1; i -= 1) {
+    share *= i / mean
+    sum += share
+    log += Math.log(mean / i)
   }
-  return sum
+  return sum * Math.exp(log)
 }
 
 /** A plain generator, so that the same draws are judged the same. */

@@ -119,10 +119,37 @@ t.test('gaps between likely tokens tell raw logprobs from those after temperatur
   t.end()
 })
 
+t.test('a model with random weights is not accused, however many draws are outside of all that is listed', t => {
+  for (let turn = 0; turn < 2; turn += 1) {
+    const draws = [1, 2, 3, 4].flatMap(part => drawn({}, `flat ${turn} ${part}`, true))
+    t.match(judgeDraws(draws, 1), { cut: null, temperature: null, isSkewed: false })
+  }
+  t.end()
+})
+
+t.test('the gap is that of the likeliest tokens, though the drawn one is listed first and only two beside it', t => {
+  const entry = (token: string, logprob: number): JsonObject => ({ token: `token_id:${token}`, logprob })
+  const told = (scale: number, drawn: number) => {
+    const [best, next, rare] = [-0.5, -1.5, -9].map(logprob => logprob * scale)
+    const listed = [entry('7', rare ?? 0), entry('1', best ?? 0), entry('2', next ?? 0)]
+    const first = listed[drawn] ?? {}
+    return drawsOf([{ ...first, top_logprobs: [first, ...listed.filter(one => one !== first)] }])
+  }
+  const [draw] = told(1, 0)
+  t.match(draw, { place: 2, list: [{ logprob: -0.5 }, { logprob: -1.5 }, { logprob: -9 }] })
+  for (const drawn of [0, 1, 2]) {
+    t.ok(Math.abs((gapRatio(told(1, 0), told(1, drawn))?.ratio ?? 0) - 1) < 1e-9)
+    t.ok(Math.abs((gapRatio(told(1, drawn), told(0.5, 0))?.ratio ?? 0) - 0.5) < 1e-9)
+  }
+  t.end()
+})
+
 t.test('a Poisson tail is what tables say', t => {
   t.ok(Math.abs(poissonAtMost(0, 2) - 0.135335) < 1e-6)
   t.ok(Math.abs(poissonAtMost(3, 7) - 0.081765) < 1e-6)
   t.equal(poissonAtMost(9, 7), 1, 'above the mean nothing is odd')
+  t.ok(Math.abs(poissonAtMost(1_309, 1_326.9) - 0.3178) < 1e-3, 'also where exp(-mean) is 0 in a double')
+  t.ok(poissonAtMost(1_000, 1_326.9) < 1e-12)
   t.end()
 })
 

@@ -153,6 +153,64 @@ for (const [lie, check, match] of [
   })
 }
 
+t.test('a server that fails some answers for what the model wrote leaves a selection: not trainable', async t => {
+  const simulation = await simulate(t, { contextWindow: WINDOW })
+  const message = 'The model produced output that does not match the expected format'
+  const error = { status: 500, body: { error: { code: 500, message, type: 'server_error' } } }
+  let draws = 0
+  const picky: Lie = {
+    request: body => {
+      if (Number(body['top_logprobs'] ?? 0) === 0) return undefined
+      draws += 1
+      return draws % 4 === 3 ? error : undefined
+    },
+  }
+  const report = await probed(t, [await liar(t, simulation, picky)], { clock: hasty() })
+  t.match(report, { verdict: 'evaluation_only', reasons: ['answers_fail'] })
+  t.match(finding(report, 'sampling'), { outcome: 'fault', seen: /answers fail \(500: The model/, cure: String })
+
+  const noTools: Lie = { request: body => (Array.isArray(body['tools']) ? error : undefined) }
+  const without = await probed(t, [await liar(t, simulation, noTools)], { clock: hasty() })
+  t.match(without, { verdict: 'evaluation_only', reasons: ['tools_fail'] })
+  let calls = 0
+  const once: Lie = {
+    request: body => {
+      if (!Array.isArray(body['tools'])) return undefined
+      calls += 1
+      return calls === 1 ? error : undefined
+    },
+  }
+  const again = await probed(t, [await liar(t, simulation, once)], { clock: hasty() })
+  t.match(finding(again, 'tool_calls'), { outcome: 'ok' }, 'one failed answer is no verdict on tools')
+})
+
+t.test('a server that lists one likely token shows too little of its sampling', async t => {
+  const simulation = await simulate(t, { contextWindow: WINDOW })
+  const terse: Lie = { request: body => void (body['top_logprobs'] && Object.assign(body, { top_logprobs: 2 })) }
+  const report = await probed(t, [await liar(t, simulation, terse)], { clock: hasty() })
+  t.match(report, { verdict: 'evaluation_only', reasons: ['sampling_unproven'] })
+})
+
+t.test(
+  "llama.cpp's own ways: a tokenizer route that knows no messages, and the window it was started with",
+  async t => {
+    const simulation = await simulate(t, { contextWindow: WINDOW })
+    const listed = {
+      object: 'list',
+      data: [{ id: 'policy', object: 'model', owned_by: 'llamacpp', meta: { n_ctx: WINDOW, n_ctx_train: 32_768 } }],
+    }
+    const itsOwn: Lie = {
+      request: (_body, path) => {
+        if (path === '/tokenize') return { status: 200, body: { tokens: [] } }
+        return path === '/v1/models' ? { status: 200, body: listed } : undefined
+      },
+    }
+    const report = await probed(t, [await liar(t, simulation, itsOwn)], { clock: hasty() })
+    t.match(finding(report, 'tokenizer'), { outcome: 'note', seen: /no route counts/ })
+    t.match(report.facts, { window: WINDOW, hasTokenizer: false })
+  },
+)
+
 t.test('replicas that are not alike are found out', async t => {
   const one = await simulate(t, { contextWindow: WINDOW })
   const other: Lie = {
