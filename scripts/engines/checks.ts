@@ -7,7 +7,7 @@ import { builders } from '../../src/builders/registry.js'
 import type { CompletionRecord } from '../../src/domain/completion.js'
 import type { JsonObject } from '../../src/domain/json.js'
 import { gatewayPlan, type Pair, startPair } from '../../test/support/pair.js'
-import { WINDOW } from './vllm.js'
+import { WINDOW } from './engine.js'
 
 /** Decoding and prefill add up in another order; float32 weights keep them this close (nats). */
 const LOGPROB_TOLERANCE = 0.005
@@ -18,12 +18,12 @@ export interface Check {
   readonly detail: string
 }
 
-interface Teardown {
+export interface Teardown {
   teardown(run: () => unknown): unknown
 }
 
-const MESSAGES = [{ role: 'user' as const, content: 'Say something about the weather in Zürich — 東京 too.' }]
-const TOOLS = [
+export const MESSAGES = [{ role: 'user' as const, content: 'Say something about the weather in Zürich — 東京 too.' }]
+export const TOOLS = [
   {
     type: 'function' as const,
     function: {
@@ -68,13 +68,7 @@ export async function engineChecks(t: Teardown, url: string): Promise<readonly C
       { role: 'user', content: 'Go on.' },
     ],
   })
-  const tooLong = await openai.chat.completions
-    .create({ model: 'm', messages: [{ role: 'user', content: 'word '.repeat(WINDOW + 10) }] })
-    .then(
-      () => 'it was answered',
-      (failure: unknown) => (failure instanceof OpenAI.BadRequestError ? String(failure.code) : String(failure)),
-    )
-  check('a prompt over the window', tooLong === 'context_length_exceeded', tooLong)
+  checks.push(await overWindow(openai))
 
   const ledger = await pair.ledger(session)
   const records = ledger.calls.map(({ record }) => record)
@@ -90,16 +84,77 @@ export async function engineChecks(t: Teardown, url: string): Promise<readonly C
     if (told !== undefined) checks.push(await textCheck(url, name, record, told))
   }
   checks.push(await joinCheck(ledger, pair))
+  checks.push(...(await forcedChecks(pair, url)))
   return checks
 }
 
-const textOf = (completion: OpenAI.ChatCompletion): string => {
+const PLACES = { type: 'object', properties: { place: { enum: ['here', 'there'] } }, required: ['place'] }
+/** The model may write white space for as long as the grammar lets it: some answers run into their limit. */
+const FORCED_CALLS = 12
+
+/**
+ * Told to call a tool, the engine draws under a grammar: then even this model calls one, and the parser takes it out of the text. What it
+ * reports are logprobs of what the grammar leaves; that they are not the policy's is why such a call is not trainable.
+ */
+async function forcedChecks(pair: Pair, url: string): Promise<readonly Check[]> {
+  const session = await pair.session('forced', { samplingSeed: 3 })
+  const openai = new OpenAI({ apiKey: session.key, baseURL: `${pair.url}/v1`, maxRetries: 0 })
+  const request = {
+    model: 'm',
+    messages: MESSAGES,
+    tools: [{ type: 'function' as const, function: { name: 'look', parameters: PLACES } }],
+    tool_choice: { type: 'function' as const, function: { name: 'look' } },
+    max_tokens: 120,
+    chat_template_kwargs: { enable_thinking: false }, // the engines' own field
+  }
+  let told = ''
+  let calls = 0
+  while (told === '' && calls < FORCED_CALLS) {
+    calls += 1
+    const { choices } = await openai.chat.completions.create(request)
+    const call = choices[0]?.message.tool_calls?.[0]
+    if (call?.type === 'function') told = `${call.function.name}(${call.function.arguments})`
+  }
+  const records = (await pair.ledger(session)).calls.map(({ record }) => record)
+  const last = records.find(({ sequence }) => sequence === calls - 1)
+  const prompt = [...(last?.promptIds ?? [])]
+  const sampled = [...(last?.sampledIds ?? [])]
+  const apart = farthest(last?.logprobs ?? new Float32Array(), await scores(url, prompt, sampled))
+  return [
+    {
+      name: 'a forced tool call: structured',
+      isGood: /^look\(\{\s*"place"\s*:\s*"t?here"\s*\}\)$/.test(told),
+      detail: `${told || 'none'}, in ${calls} answers`,
+    },
+    {
+      name: 'a forced tool call: set aside',
+      isGood:
+        records.length === calls &&
+        records.every(record => record.notTrainable === 'constrained_sampling') &&
+        apart > 1,
+      detail: `${last?.notTrainable}; its logprobs are up to ${apart.toFixed(1)} nats from a second scoring`,
+    },
+  ]
+}
+
+/** A prompt over the engine's window must reach an SDK as OpenAI's own error. */
+export async function overWindow(openai: OpenAI): Promise<Check> {
+  const told = await openai.chat.completions
+    .create({ model: 'm', messages: [{ role: 'user', content: 'word '.repeat(WINDOW + 10) }] })
+    .then(
+      () => 'it was answered',
+      (failure: unknown) => (failure instanceof OpenAI.BadRequestError ? String(failure.code) : String(failure)),
+    )
+  return { name: 'a prompt over the window', isGood: told === 'context_length_exceeded', detail: told }
+}
+
+export const textOf = (completion: OpenAI.ChatCompletion): string => {
   const message = completion.choices[0]?.message as { content?: string | null; reasoning_content?: string } | undefined // ours
   return (message?.reasoning_content ?? '') + (message?.content ?? '')
 }
 
 /** The SDK's own accumulator keeps only the last piece of fields that it does not know. */
-async function streamedText(stream: AsyncIterable<OpenAI.ChatCompletionChunk>): Promise<string> {
+export async function streamedText(stream: AsyncIterable<OpenAI.ChatCompletionChunk>): Promise<string> {
   let text = ''
   for await (const chunk of stream) {
     const delta = chunk.choices[0]?.delta as { content?: string | null; reasoning_content?: string } | undefined // ours
@@ -108,7 +163,7 @@ async function streamedText(stream: AsyncIterable<OpenAI.ChatCompletionChunk>): 
   return text
 }
 
-async function ask(url: string, path: string, body: JsonObject): Promise<Record<string, unknown>> {
+export async function ask(url: string, path: string, body: JsonObject): Promise<Record<string, unknown>> {
   const response = await fetch(url + path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

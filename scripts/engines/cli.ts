@@ -1,5 +1,6 @@
-// One session of a real harness CLI (pi) against the engine, through the whole service. The model babbles, so the task fails; what
-// must hold is that its calls are recorded, trainable and accounted for.
+// One session of a real harness CLI (pi) against an engine, through the whole service: first the service's own probe, then the session.
+// The model babbles, so the task fails; what must hold is that its calls are recorded, accounted for, and trained on exactly when the
+// probe has passed.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -9,19 +10,28 @@ import { realClock } from '../../actors/system/clock.js'
 import { connectionTo } from '../../src/cli/connection.js'
 import { installHarness } from '../../src/harnesses/install.js'
 import { harnesses } from '../../src/harnesses/registry.js'
+import type { ProbeVerdict } from '../../src/upstreams/probe.js'
 import { projectRoot } from '../../test/support/paths.js'
 import { servicePlan } from '../../test/support/service.js'
 import { recordingLogger } from '../../test/support/test-system.js'
-import type { Check } from './checks.js'
-import { WINDOW } from './vllm.js'
+import type { Check, Teardown } from './checks.js'
+import { WINDOW } from './engine.js'
 
 const LIMIT_SECONDS = 240
+/** Longer than a probe takes at most. */
+const PROBE_SECONDS = 150
 
-export async function cliCheck(
-  t: { teardown(run: () => unknown): unknown },
-  url: string,
+export interface CliTarget {
+  readonly url: string
+  readonly profile: string
+  readonly verdict: ProbeVerdict
+}
+
+export async function cliChecks(
+  t: Teardown,
+  { url, profile, verdict }: CliTarget,
   say: (line: string) => void,
-): Promise<Check> {
+): Promise<readonly Check[]> {
   const base = join(homedir(), '.local', 'state')
   mkdirSync(base, { recursive: true })
   const folder = mkdtempSync(join(base, 'sextant-engines-'))
@@ -29,7 +39,7 @@ export async function cliCheck(
   const cacheDir = join(homedir(), '.cache', 'sextant')
   say('installing pi')
   await installHarness({ preset: harnesses.pi, cacheDir, env: process.env, clock: realClock() })
-  const upstream = { id: 'engine', profile: 'vllm', urls: [url], modelServed: 'tiny', contextWindow: WINDOW }
+  const upstream = { id: 'engine', profile, urls: [url], modelServed: 'tiny', contextWindow: WINDOW }
   const plan = servicePlan(folder, { cacheDir, upstreams: [upstream] })
   const service = await startService(plan, { threads: 'real', log: recordingLogger(), logLevel: 'warn' })
   const connection = connectionTo(service.controlUrl, service.token)
@@ -37,6 +47,8 @@ export async function cliCheck(
     await connection.close()
     await service.stop()
   })
+  say("the service's own probe")
+  const standing = await probed(service.controlUrl)
   const example = join(projectRoot, 'docs', 'examples', 'fix-calculator')
   const text = readFileSync(join(example, 'task.json'), 'utf8').replaceAll(/\$\{exampleDir\}/g, example)
   say('running pi')
@@ -47,29 +59,64 @@ export async function cliCheck(
     timeout_seconds: LIMIT_SECONDS,
   })
   const task = await connection.task('fix-calculator', LIMIT_SECONDS + 60)
-  const result = (task.results[0] ?? {}) as { status?: string; error?: unknown; trajectory?: Told } // the contract's shape
-  const ledger = result.trajectory?.metadata.ledger
-  const aside = Object.values(ledger?.tokens.set_aside ?? {}).reduce((sum, count) => sum + count, 0)
-  const isGood =
-    result.status === 'COMPLETED' &&
-    ledger !== undefined &&
-    ledger.calls > 0 &&
-    ledger.tokens.sampled > 0 &&
-    ledger.tokens.sampled === ledger.tokens.trained + aside
-  const detail = ledger
-    ? `${result.status}, ${ledger.calls} calls, ${ledger.tokens.sampled} sampled = ${ledger.tokens.trained} trained + ${aside} set aside ${JSON.stringify(ledger.tokens.set_aside)}`
-    : `${result.status}: ${JSON.stringify(result.error ?? null)}`
-  return { name: 'pi, a session', isGood, detail }
+  return [
+    {
+      name: "the service's own probe",
+      isGood: standing.verdict === verdict,
+      detail: `${standing.verdict} ${standing.reasons.join(', ')}`.trim(),
+    },
+    sessionCheck((task.results[0] ?? {}) as Result, verdict), // the contract's shape
+  ]
 }
 
-interface Told {
-  readonly metadata: {
-    readonly ledger: {
-      readonly calls: number
-      readonly tokens: {
-        readonly sampled: number
-        readonly trained: number
-        readonly set_aside: Readonly<Record<string, number>>
+function sessionCheck({ status, error, trajectory }: Result, verdict: ProbeVerdict): Check {
+  const ledger = trajectory?.metadata.ledger
+  const name = 'pi, a session'
+  if (ledger === undefined) return { name, isGood: false, detail: `${status}: ${JSON.stringify(error ?? null)}` }
+  const { sampled, trained, set_aside: setAside } = ledger.tokens
+  const aside = Object.values(setAside).reduce((sum, count) => sum + count, 0)
+  const isGood =
+    status === 'COMPLETED' &&
+    ledger.calls > 0 &&
+    sampled > 0 &&
+    sampled === trained + aside &&
+    trained > 0 === (verdict === 'trainable')
+  const why = Object.keys(setAside).length === 0 ? '' : ` ${JSON.stringify(setAside)}`
+  return {
+    name,
+    isGood,
+    detail: `${status}, ${ledger.calls} calls, ${sampled} sampled = ${trained} trained + ${aside} set aside${why}`,
+  }
+}
+
+/** Waits until the service has probed its one upstream. */
+async function probed(controlUrl: string): Promise<Standing> {
+  const clock = realClock()
+  for (let second = 0; ; second += 1) {
+    const health = (await (await fetch(`${controlUrl}/health`)).json()) as { readonly upstreams: readonly Standing[] } // ours
+    const standing = health.upstreams[0] ?? { verdict: 'none', reasons: [] }
+    if (standing.verdict !== 'not_probed' || second >= PROBE_SECONDS) return standing
+    await clock.sleep(1_000)
+  }
+}
+
+interface Standing {
+  readonly verdict: string
+  readonly reasons: readonly string[]
+}
+
+interface Result {
+  readonly status?: string
+  readonly error?: unknown
+  readonly trajectory?: {
+    readonly metadata: {
+      readonly ledger: {
+        readonly calls: number
+        readonly tokens: {
+          readonly sampled: number
+          readonly trained: number
+          readonly set_aside: Readonly<Record<string, number>>
+        }
       }
     }
   }

@@ -1,9 +1,17 @@
-// Runs an installer's command to its end.
+// Runs an installer's command to its end, and finds the Python that engines of PyPI are installed with.
 
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 
 /** The engine cannot be had or started on this machine; the message says why. */
 export class NotHere extends Error {}
+
+export interface Installed {
+  /** What starts the engine: a Python with it, or its own program. */
+  readonly program: string
+  readonly megabytes: number
+  /** 0 when it was there already. */
+  readonly seconds: number
+}
 
 /** Standard output. Throws NotHere with the last lines of what the command said when it fails or takes longer than `limitMs`. */
 export function run(program: string, args: readonly string[], limitMs: number): Promise<string> {
@@ -22,3 +30,16 @@ export function run(program: string, args: readonly string[], limitMs: number): 
     )
   })
 }
+
+/** Name of a Python of at least 3.11. Throws NotHere where there is none. */
+export function pythonHost(): string {
+  const host = ['python3.11', 'python3.12', 'python3'].find(
+    name => spawnSync(name, ['-c', 'import sys; assert sys.version_info >= (3, 11)']).status === 0,
+  )
+  if (host === undefined) throw new NotHere('Python 3.11 or newer is not on this machine')
+  return host
+}
+
+/** Disk space of `folder`. */
+export const megabytesOf = async (folder: string): Promise<number> =>
+  Number((await run('du', ['-sm', folder], 60_000)).split('\t')[0])

