@@ -38,9 +38,11 @@ export interface SessionFacts {
   /** Calls of any agent that follow another one, and how many of them extend it token for token. */
   readonly joins: number
   readonly exact: number
+  /** Rule -> side calls. */
+  readonly side: Readonly<Record<string, number>>
 }
 
-export const NO_FACTS: SessionFacts = { turns: 0, traces: 0, joins: 0, exact: 0 }
+export const NO_FACTS: SessionFacts = { turns: 0, traces: 0, joins: 0, exact: 0, side: {} }
 
 export function sessionFacts(
   result: Readonly<Record<string, unknown>>,
@@ -52,12 +54,25 @@ export function sessionFacts(
     traces: tracesOf(result, 'main'),
     joins: Object.values(joins).reduce((sum, count) => sum + count, 0),
     exact: joins['exact'] ?? 0,
+    side: sideCalls(result),
   }
 }
 
 export function summedFacts(all: readonly SessionFacts[]): SessionFacts {
-  const sum = (key: keyof SessionFacts): number => all.reduce((total, one) => total + one[key], 0)
-  return { turns: sum('turns'), traces: sum('traces'), joins: sum('joins'), exact: sum('exact') }
+  const sum = (key: 'turns' | 'traces' | 'joins' | 'exact'): number => all.reduce((total, one) => total + one[key], 0)
+  return {
+    turns: sum('turns'),
+    traces: sum('traces'),
+    joins: sum('joins'),
+    exact: sum('exact'),
+    side: summedCounts(all.map(({ side }) => side)),
+  }
+}
+
+export function summedCounts(all: readonly Readonly<Record<string, number>>[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const one of all) for (const [name, count] of Object.entries(one)) counts[name] = (counts[name] ?? 0) + count
+  return counts
 }
 
 /** Nothing = all as expected. */
@@ -69,7 +84,7 @@ export function expectationProblems(
 ): readonly string[] {
   const facts = sessionFacts(result, row, calls)
   const isAllowed = row.status === 'ERROR' && row.failureClass === 'harness' && expected.mayFail?.test(row.error ?? '')
-  const aside = sideCalls(result)
+  const aside = facts.side
   return [
     ...(isAllowed || row.status === expected.status
       ? []

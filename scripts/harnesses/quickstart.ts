@@ -35,6 +35,7 @@ export async function runQuickstart(harness: CliId, signal: AbortSignal): Promis
       turns: 0,
       traces: rows.reduce((sum, row) => sum + row.traces, 0),
       joins: rows.reduce((sum, row) => sum + joined(row.joins), 0),
+      side: {},
       exact: rows.reduce((sum, row) => sum + (row.joins['exact'] ?? 0), 0),
     },
     basis: BASIS,

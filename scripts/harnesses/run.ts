@@ -19,7 +19,7 @@ import { sessionLayout } from '../../src/runtimes/environment.js'
 import { startSimulation } from '../../src/simulation/server.js'
 import { upstreams } from '../../src/upstreams/registry.js'
 import { type Agreement, agreement, type CapturedCall, capturedCalls, isGeneration } from './check.js'
-import { expectationProblems, sessionFacts, summedFacts } from './expect.js'
+import { expectationProblems, sessionFacts, summedCounts, summedFacts } from './expect.js'
 import { readHistory } from './history.js'
 import { failed, type Outcome, since } from './outcome.js'
 import type { CliId, Scenario } from './scenarios.js'
@@ -234,10 +234,13 @@ function keep(folder: string, runs: readonly SessionRun[]): void {
 }
 
 function summed(all: readonly Agreement[]): Agreement {
-  const ways: Record<string, number> = {}
-  for (const one of all) for (const [way, count] of Object.entries(one.ways)) ways[way] = (ways[way] ?? 0) + count
   const sum = (key: 'matched' | 'total'): number => all.reduce((total, one) => total + one[key], 0)
-  return { matched: sum('matched'), total: sum('total'), ways, problems: all.flatMap(one => one.problems) }
+  return {
+    matched: sum('matched'),
+    total: sum('total'),
+    ways: summedCounts(all.map(({ ways }) => ways)),
+    problems: all.flatMap(one => one.problems),
+  }
 }
 
 /** Below the range from which the system gives ports to outgoing connections, so that nobody takes it by chance meanwhile. */

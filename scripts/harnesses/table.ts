@@ -1,6 +1,7 @@
 // The results of the cells: a line as each ends, one table in order at the end, and the same as Markdown or JSON in a file.
 
 import Table from 'cli-table3'
+import { summedCounts } from './expect.js'
 import type { Outcome } from './outcome.js'
 
 /** What a report says of its run. */
@@ -64,11 +65,11 @@ export function outcomeText(outcome: Outcome): string {
 export function agreementText(outcomes: readonly Outcome[]): string {
   const lines = grid(outcomes).harnesses.map(harness => {
     const own = outcomes.filter(outcome => outcome.harness === harness)
-    const ways = new Map<string, number>()
-    for (const { agreement } of own)
-      for (const [way, count] of Object.entries(agreement.ways)) ways.set(way, (ways.get(way) ?? 0) + count)
     const sum = (key: 'matched' | 'total'): number => own.reduce((total, { agreement }) => total + agreement[key], 0)
-    const list = [...ways].map(([way, count]) => `${way} ${count}`).join(', ')
+    const ways = summedCounts(own.map(({ agreement }) => agreement.ways))
+    const list = Object.entries(ways)
+      .map(([way, count]) => `${way} ${count}`)
+      .join(', ')
     return `${harness}: ${sum('matched')} of ${sum('total')}${list === '' ? '' : ` (${list})`}`
   })
   return lines.join('\n')
@@ -129,18 +130,14 @@ function factsOf({ skipped, agreement, rows, facts }: Outcome): readonly string[
   if (skipped !== null || rows.length === 0) return []
   const sum = (key: 'calls' | 'failedCalls'): number => rows.reduce((total, row) => total + row[key], 0)
   const calls = agreement.total === 0 ? `${sum('calls')} calls` : `${agreement.matched} of ${agreement.total} calls`
-  const side = agreement.total === 0 ? 0 : sum('calls') - agreement.total
-  const breaks = new Map<string, number>()
-  for (const row of rows)
-    for (const [reason, count] of Object.entries(row.breaks)) breaks.set(reason, (breaks.get(reason) ?? 0) + count)
   return [
     ...(rows.length > 1 ? [`${rows.length} sessions`] : []),
     calls,
     ...(facts.turns > 0 ? [plural(facts.turns, 'turn')] : []),
     plural(facts.traces, 'main trace'),
     `${facts.exact}/${facts.joins} exact`,
-    ...[...breaks].map(([reason, count]) => `${reason} ${count}`),
-    ...(side > 0 ? [`${plural(side, 'side call')}`] : []),
+    ...Object.entries(summedCounts(rows.map(({ breaks }) => breaks))).map(([reason, count]) => `${reason} ${count}`),
+    ...Object.entries(facts.side).map(([rule, count]) => `${plural(count, 'side call')}: ${rule}`),
     ...(sum('failedCalls') > 0 ? [`${sum('failedCalls')} failed`] : []),
   ]
 }

@@ -105,7 +105,7 @@ t.test('the table holds every cell in order, the total counts each once', async 
     skipped: null,
     rows: [row],
     agreement: { matched: 31, total: 31, ways: { 'next request': 30, 'final output': 1 }, problems: [] },
-    facts: { ...NO_FACTS, turns: 30, traces: 1, joins: 30, exact: 30 },
+    facts: { ...NO_FACTS, turns: 30, traces: 1, joins: 30, exact: 30, side: { utility: 1 } },
     basis: 'the issue',
     note: 'as told',
   }
@@ -117,7 +117,7 @@ t.test('the table holds every cell in order, the total counts each once', async 
   t.equal(totalsText(totalsOf(outcomes)), '1 passed, 1 failed, 1 skipped')
   t.match(
     outcomeText(passed),
-    /^pass pi long-loop .*: 31 of 31 calls, 30 turns, 1 main trace, 30\/30 exact, 1 side call, 1 failed/,
+    /^pass pi long-loop .*: 31 of 31 calls, 30 turns, 1 main trace, 30\/30 exact, 1 side call: utility, 1 failed/,
   )
   t.match(
     outcomes.map(outcomeText).join('\n'),
@@ -138,7 +138,7 @@ t.test('the table holds every cell in order, the total counts each once', async 
   t.match(markdown, '1 min 1 s. **1 passed, 1 failed, 1 skipped**')
   t.match(
     markdown,
-    '| pi | pass<br>31 of 31 calls<br>30 turns<br>1 main trace<br>30/30 exact<br>1 side call<br>1 failed | - |',
+    '| pi | pass<br>31 of 31 calls<br>30 turns<br>1 main trace<br>30/30 exact<br>1 side call: utility<br>1 failed | - |',
   )
   t.match(markdown, '| codex | FAIL |  |')
   t.match(markdown, '- pi, sub-agent: it has none')
