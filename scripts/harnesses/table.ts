@@ -81,6 +81,10 @@ export function markdownReport(outcomes: readonly Outcome[], facts: RunFacts): s
   const ran = outcomes.filter(({ skipped }) => skipped === null)
   const remarks = outcomes.filter(outcome => isBad(outcome) || outcome.note !== null || outcome.skipped !== null)
   return [
+    '# Harness results',
+    '',
+    '<!-- Written by `npm run e2e:harnesses -- --report FILE`; do not edit. -->',
+    '',
     `Commit ${facts.commit ?? 'unknown'}, ${facts.startedAt}, Node ${facts.node}, ${facts.processors} processors: \`${facts.command}\`, ${facts.jobs} at a time, ${duration(facts.seconds)}. **${totalsText(totalsOf(outcomes))}**`,
     '',
     row(['', ...scenarios]),
