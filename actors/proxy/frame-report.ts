@@ -34,6 +34,7 @@ export function frameReport(
   const { sessionId, attempt } = entry.session
   const open: Promise<unknown>[] = []
   let isCaptured = false
+  let failures = 0
 
   /** null = acknowledged, else why not. */
   async function send(body: CaptureBody): Promise<string | null> {
@@ -79,12 +80,14 @@ export function frameReport(
         sessionId,
         sequence: call.sequence,
         attempt,
+        ordinal: failures,
         status,
         error: error.slice(0, MAX_ERROR_CHARACTERS),
         abortedTokens,
         startedAtMs: call.startedAtMs,
         finishedAtMs: services.clock.now(),
       }
+      failures += 1
       open.push(send({ kind: 'call-failed', failed }))
     },
     delivered(completionId, isDelivered) {

@@ -99,6 +99,8 @@ export interface FailedCall {
   readonly sessionId: SessionId
   readonly sequence: number
   readonly attempt: number
+  /** Which failure of the call it is, from 0: one call may ask engines several times, and fail twice in one millisecond. Absent = 0. */
+  readonly ordinal?: number
   readonly status: number
   /** At most 2,000 characters. */
   readonly error: string

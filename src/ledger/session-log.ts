@@ -93,13 +93,14 @@ export function insertCall(log: SessionLog, record: CompletionRecord): CallEntry
   return entry
 }
 
-/** Adds a failure. null = it is known (same request, attempt and start). */
+/** Adds a failure. null = it is known (same request, attempt, ordinal and times). */
 export function insertFailed(log: SessionLog, failed: FailedCall): FailedEntry | null {
   const own = opened(log)
   const known = own.failed.some(
     other =>
       other.sequence === failed.sequence &&
       other.attempt === failed.attempt &&
+      (other.ordinal ?? 0) === (failed.ordinal ?? 0) &&
       other.startedAtMs === failed.startedAtMs &&
       other.finishedAtMs === failed.finishedAtMs,
   )

@@ -118,6 +118,7 @@ const FAILED_CHECKS: Readonly<Record<keyof FailedCall, Check>> = {
   sessionId: isText,
   sequence: isCount,
   attempt: isCount,
+  ordinal: value => value === undefined || isCount(value),
   status: isCount,
   error: isText,
   abortedTokens: isCount,

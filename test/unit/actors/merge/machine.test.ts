@@ -279,3 +279,23 @@ t.test('bodies that repeat an earlier one are kept as what is new, and come out 
     null,
   )
 })
+
+t.test('failures of one call in the same millisecond are as many as they are; a frame sent twice is one', async t => {
+  const cut = (frameId: number, ordinal?: number): MergeInput =>
+    received({
+      v: 1,
+      kind: 'call-failed',
+      frameId,
+      failed: failedCall({ abortedTokens: 2, ...(ordinal !== undefined && { ordinal }) }),
+    })
+  const { effects } = run([open, cut(1, 0), cut(2, 1), cut(2, 1), cut(3, 2), seal])
+  t.strictSame(
+    sealed(effects)?.failed.map(({ ordinal, abortedTokens }) => [ordinal, abortedTokens]),
+    [
+      [0, 2],
+      [1, 2],
+      [2, 2],
+    ],
+  )
+  t.equal(sealed(run([open, cut(1), cut(1, 0), seal]).effects)?.failed.length, 1)
+})
