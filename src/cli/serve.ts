@@ -2,7 +2,7 @@
 // time; a second signal stops at once. Exit code 0 after an orderly end.
 
 import { type Command, Option } from 'commander'
-import { type Service, startService } from '../../actors/service.js'
+import type { Service } from '../../actors/service.js'
 import { realClock } from '../../actors/system/clock.js'
 import { shownPlan } from '../config/compile.js'
 import { loadPlan } from '../config/load.js'
@@ -42,6 +42,8 @@ export function serveCommand(program: Command): void {
       const log = createLogger({ level: flags.logLevel, fields: { system: 'main' } })
       // Listening before anything is started: a signal during the start ends it too.
       const signals = stopSignals(flags.exitWithParent ? clock : null)
+      // Loaded by who runs it only: it is most of the program, and `status` is asked often.
+      const { startService } = await import('../../actors/service.js')
       const service = await startService(plan, { clock, threads: 'real', log, logLevel: flags.logLevel })
       console.log(readyLine(service))
       const reason = await Promise.race([signals.first, service.failed.then(() => 'failure' as const)])

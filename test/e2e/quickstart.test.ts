@@ -85,8 +85,10 @@ t.test(
       'a multi-call trace with all joins exact',
     )
     t.ok((first.figures.secondsToFirstReward ?? Number.POSITIVE_INFINITY) < 120, 'first reward within 120 s')
-    const second = await quickstart(t)
-    t.strictSame(essence(second), essence(first))
+    // Fewer samples: what a sample gives depends on the seed and its index, not on its siblings.
+    const second = await quickstart(t, '--samples', '2')
+    t.equal(second.rows.length, 2)
+    t.strictSame(essence(second), essence(first).slice(0, 2))
   },
 )
 

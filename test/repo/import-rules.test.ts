@@ -111,13 +111,18 @@ t.test('every import rule reports a planted violation, and the tree itself has n
     await cp(join(projectRoot, entry), join(root, entry), { recursive: true })
   }
   await symlink(join(projectRoot, 'node_modules'), join(root, 'node_modules'))
-  t.strictSame((await cruise(root)).summary.violations, [], 'no violation before planting')
-
   for (const { file, text } of PLANTS) {
     await mkdir(dirname(join(root, file)), { recursive: true })
     await writeFile(join(root, file), text)
   }
   const violations = (await cruise(root)).summary.violations
+  const files = new Set(PLANTS.map(({ file }) => file))
+  // Nothing of the tree imports a planted file, so what its own files do is the same with and without them.
+  t.strictSame(
+    violations.filter(({ from }) => !files.has(from)),
+    [],
+    'no violation of the tree itself',
+  )
   for (const { file, rule } of PLANTS) {
     if (rule === undefined) continue
     const named = violations.filter(violation => violation.from === file).map(violation => violation.rule.name)

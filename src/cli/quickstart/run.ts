@@ -2,7 +2,7 @@
 // submit the bundled task over HTTP, show progress, print what came of it. Interrupted, it stops everything it started.
 
 import { randomUUID } from 'node:crypto'
-import { type Service, startService } from '../../../actors/service.js'
+import type { Service } from '../../../actors/service.js'
 import { realClock } from '../../../actors/system/clock.js'
 import { loadPlan } from '../../config/load.js'
 import type { Plan } from '../../config/plan.js'
@@ -45,6 +45,7 @@ export async function quickstart(options: QuickstartOptions, signal: AbortSignal
   const log = createLogger({ level: options.logLevel })
   const downloadedBytes = (await installedHarness(options.harness, plan, clock, say, signal)) + installedBytes()
   const startedAt = performance.now()
+  const { startService } = await import('../../../actors/service.js')
   const service = await startService(plan, {
     tasks: 'passing',
     clock,

@@ -2,7 +2,6 @@
 
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { startService } from '../../../actors/service.js'
 import { realClock } from '../../../actors/system/clock.js'
 import { loadPlan } from '../../config/load.js'
 import type { Plan } from '../../config/plan.js'
@@ -43,6 +42,7 @@ export async function proofSession(report: ProbeReport, options: SessionOptions)
     if (signal.aborted || code === 'HARNESS_UNKNOWN' || !(cause instanceof RolloutError)) throw cause
     return { harness, row: null, reason: message }
   }
+  const { startService } = await import('../../../actors/service.js')
   const service = await startService(plan, {
     tasks: 'passing',
     clock,
