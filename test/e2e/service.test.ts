@@ -7,6 +7,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
+import { binaryResultJson } from '../../src/api/result-binary.js'
+import { runAudit } from '../../src/cli/audit.js'
 import { agentTask, runService, scratch } from '../support/service.js'
 
 t.setTimeout(120_000)
@@ -26,7 +28,7 @@ t.test('a task runs from submit to callback, and what it sampled is accounted fo
   })
   await new Promise<void>(resolve => receiver.listen(0, '127.0.0.1', resolve))
   t.teardown(() => receiver.close())
-  const { connection, folder } = await runService(t)
+  const { connection, folder, service } = await runService(t)
   const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/callback/task_result`
   const received = once(receiver, 'received')
   await connection.submit(agentTask({ num_samples: 3, callback_url: url }))
@@ -55,6 +57,28 @@ t.test('a task runs from submit to callback, and what it sampled is accounted fo
   await received
   const { results, status } = JSON.parse(bodies[0] ?? '{}') as { results: unknown; status: string }
   t.strictSame({ status, results }, { status: 'completed', results: task.results }, 'so does the callback')
+
+  const get = async (path: string, accept: string) => {
+    const headers = { 'x-polar-control-token': service.token, accept }
+    return Buffer.from(await (await fetch(new URL(path, service.controlUrl), { headers })).arrayBuffer())
+  }
+  const listed = JSON.parse((await get('/rollout/task/task-1?results=references', '*/*')).toString())
+  for (const [index, result] of task.results.entries()) {
+    const { url: at } = listed.results[index].result_ref
+    t.ok(at.startsWith(service.controlUrl))
+    t.strictSame(JSON.parse((await get(at, 'application/json')).toString()), result)
+    const bytes = await get(at, 'application/vnd.sextant.result')
+    t.strictSame(JSON.parse(binaryResultJson(bytes, at)), result, 'the binary form says the same')
+    const file = join(folder, 'results/task_task-1', `ses_${String(result['session_id'])}.sxr`)
+    t.ok(readFileSync(file).equals(bytes), 'and lies beside the JSON')
+  }
+  let report = ''
+  const found = await runAudit(join(folder, 'results'), { json: true, sessions: 1 }, text => {
+    report += text
+  })
+  t.equal(found, 0, 'an audit of the files finds nothing lost, trained twice or out of context')
+  const { total } = JSON.parse(report)
+  t.match(total, { sessions: 3, rules: { exported: { lost: 0, context_not_seen: 0, trained_twice: 0 } } })
 })
 
 t.test('a cancel ends a running session and removes what it had', async t => {
