@@ -59,7 +59,13 @@ export function placementOf(traces: readonly TraceTokens[], calls: readonly Plac
     else byFirst.set(first, [use])
   }
   let foreign = 0
-  for (const trace of traces) foreign += place(trace, byFirst)
+  const open: Spot[] = []
+  for (const trace of traces) foreign += place(trace, byFirst, open)
+  // What stands behind its own context is settled by then: the others share what is left.
+  for (const { uses: fitting, length } of open) {
+    const use = fitting.find(({ times }) => times === 0) ?? fitting[0]
+    if (use) note(use, length, false)
+  }
   let trained = 0
   let unseen = 0
   let twice = 0
@@ -72,8 +78,25 @@ export function placementOf(traces: readonly TraceTokens[], calls: readonly Plac
   return { traces: traces.length, trainerTokens, trained, unseen, twice, foreign }
 }
 
-/** Notes the uses of one trace; returns its tokens of no known call. */
-function place({ promptIds, responseIds, mask }: TraceTokens, byFirst: ReadonlyMap<number, readonly Use[]>): number {
+/** Trained behind no context that any call saw; one of `uses`, which all sampled this. */
+interface Spot {
+  readonly uses: readonly Use[]
+  readonly length: number
+}
+
+function note(use: Use, length: number, seen: boolean): void {
+  use.times++
+  use.total += length
+  use.tokens = Math.max(use.tokens, length)
+  use.seen ||= seen
+}
+
+/** Notes the uses of one trace whose context is right, adds the others to `open`; returns its tokens of no known call. */
+function place(
+  { promptIds, responseIds, mask }: TraceTokens,
+  byFirst: ReadonlyMap<number, readonly Use[]>,
+  open: Spot[],
+): number {
   const state = startHash()
   feed(state, promptIds, 0, promptIds.length)
   let hashed = 0
@@ -85,44 +108,44 @@ function place({ promptIds, responseIds, mask }: TraceTokens, byFirst: ReadonlyM
     }
     feed(state, responseIds, hashed, at)
     hashed = at
-    const found = bestUse(byFirst.get(responseIds[at] ?? -1) ?? [], responseIds, mask, at, {
-      length: promptIds.length + at,
-      hash: hashKey(state),
-    })
+    const context = { length: promptIds.length + at, hash: hashKey(state) }
+    const found = bestUses(byFirst.get(responseIds[at] ?? -1) ?? [], responseIds, mask, at, context)
     if (found === null) {
       foreign++
       at++
       continue
     }
-    const { use, length, seen } = found
-    use.times++
-    use.total += length
-    use.tokens = Math.max(use.tokens, length)
-    use.seen ||= seen
+    const { uses, length, seen } = found
+    const use = uses.find(({ times }) => times === 0) ?? uses[0]
+    if (seen && use) note(use, length, true)
+    else open.push({ uses, length })
     at += length
   }
   return foreign
 }
 
-/** The call sampled here: first those whose context stands before it, then those not used yet, then the longest. */
-function bestUse(
+/** The calls sampled here: those whose context stands before it, else those that stand here as a whole, of these the longest. */
+function bestUses(
   candidates: readonly Use[],
   ids: Int32Array,
   mask: Uint8Array,
   at: number,
   context: Context,
-): { readonly use: Use; readonly length: number; readonly seen: boolean } | null {
-  let best: { use: Use; length: number; seen: boolean; score: number } | null = null
+): (Spot & { readonly seen: boolean }) | null {
+  let uses: Use[] = []
+  let best = { score: -1, length: 0 }
   for (const use of candidates) {
     const length = matching(use.call.sampled, ids, mask, at)
     if (length === 0) continue
     const known = use.call.context
     const seen = known !== null && known.length === context.length && known.hash === context.hash
-    const score = (seen ? 2 : 0) + (use.times === 0 ? 1 : 0)
-    if (best && (score < best.score || (score === best.score && length <= best.length))) continue
-    best = { use, length, seen, score }
+    const score = (seen ? 2 : 0) + (length === use.call.sampled.length ? 1 : 0)
+    if (score < best.score || (score === best.score && length < best.length)) continue
+    if (score > best.score || length > best.length) uses = []
+    best = { score, length }
+    uses.push(use)
   }
-  return best
+  return uses.length === 0 ? null : { uses, length: best.length, seen: best.score >= 2 }
 }
 
 /** How many of `sampled` stand here with mask 1: all, or those up to the end of a trace that was cut; else 0. */
