@@ -24,6 +24,7 @@ import { armFailpoint, failpoint } from '../src/observability/failpoints.js'
 import type { LogLevel } from '../src/observability/logger.js'
 import { runtimePlugins } from '../src/runtimes/registry.js'
 import { type ControlStore, openControlStore } from '../src/store/control-store.js'
+import { lockStore } from '../src/store/lock.js'
 import { callbackProps } from './callback/actor.js'
 import { controlProps } from './control/actor.js'
 import { createSystem, type System } from './index.js'
@@ -103,10 +104,13 @@ export async function startService(given: Plan, options: ServiceOptions = {}): P
   makeFolder(given.stateDir)
   makeFolder(given.cacheDir)
   const { token, file: tokenFile } = controlToken(given)
+  // A passing service may run beside the one that holds the stateDir: its records live and die with it.
+  const lock = tasks === 'kept' ? lockStore(given.stateDir) : null
   const folder = claimSessionsFolder(given.stateDir)
   const store = await openControlStore({ stateDir: given.stateDir, maxBytes: CONTROL_STORE_BYTES, tasks }).catch(
     cause => {
       folder.release()
+      lock?.release()
       throw cause
     },
   )
@@ -129,17 +133,29 @@ export async function startService(given: Plan, options: ServiceOptions = {}): P
       await store.close()
       removeEndpoint(given.stateDir, process.pid)
       folder.release()
+      lock?.release()
     })
     return stopping
   }
   try {
-    const started = await startTree(given, { system, clock, token, store, sessionsDir: folder.path })
+    const started = await startTree(tasks === 'kept' ? given : withoutStore(given), {
+      system,
+      clock,
+      token,
+      store,
+      sessionsDir: folder.path,
+    })
     writeEndpoint(given.stateDir, { url: started.controlUrl, pid: process.pid })
     return { ...started, token, tokenFile, system, stop, inspect: () => system.inspect(), failed }
   } catch (cause) {
     await stop()
     throw cause
   }
+}
+
+function withoutStore(plan: Plan): Plan {
+  const { store: _, ...rest } = plan
+  return rest
 }
 
 interface TreeInput {
@@ -176,6 +192,8 @@ async function startTree(given: Plan, { system, clock, token, store, sessionsDir
         () => standings.obstacles(),
       ),
       onRestarted: names => {
+        // The next one says so again if it cannot write either.
+        if (names.includes(`merge-${number}`)) rolloutRef.tell({ type: 'intake-set', pair: number, error: null })
         sessions.pairRestarted(number, names)
         // A standing that changed while the thread started has not reached it.
         proberRef.tell({ type: 'publish-requested' })

@@ -3,6 +3,7 @@
 
 import type { MessagePort } from 'node:worker_threads'
 import { Observable } from 'rxjs'
+import type { ErrorData } from '../../src/domain/errors.js'
 import { EVENTS } from '../../src/observability/events.js'
 import type { CaptureFrame } from '../../src/wire/frames.js'
 import type { Logger } from '../system/behavior.js'
@@ -29,6 +30,8 @@ export interface CaptureLinks {
   /** No-ops when the link is gone: nobody waits for the answer then. */
   acknowledge(link: number, frameId: number): void
   refuse(link: number, frameId: number, reason: 'unknown-session' | 'sealed'): void
+  /** Why records cannot be stored, null when they can again: to each proxy that is linked or will be. */
+  tellIntake(error: ErrorData | null): void
   close(): void
 }
 
@@ -37,6 +40,7 @@ export function captureLinks(log: Logger): CaptureLinks {
   const waiting: LinkEvent[] = []
   let subscriber: ((event: LinkEvent) => void) | null = null
   let nextLink = 0
+  let intake: ErrorData | null = null
   const publish = (event: LinkEvent) => {
     if (subscriber === null) waiting.push(event)
     else subscriber(event)
@@ -55,6 +59,7 @@ export function captureLinks(log: Logger): CaptureLinks {
         },
       })
       receivers.set(link, receiver)
+      if (intake !== null) receiver.tellIntake(intake)
     },
     events$: new Observable(observer => {
       subscriber = event => observer.next(event)
@@ -65,6 +70,10 @@ export function captureLinks(log: Logger): CaptureLinks {
     }),
     acknowledge: (link, frameId) => receivers.get(link)?.acknowledge(frameId),
     refuse: (link, frameId, reason) => receivers.get(link)?.refuse(frameId, reason),
+    tellIntake(error) {
+      intake = error
+      for (const receiver of receivers.values()) receiver.tellIntake(error)
+    },
     close() {
       for (const receiver of receivers.values()) receiver.close()
       receivers.clear()

@@ -4,6 +4,7 @@
 // stepped once.
 
 import type { FailedCall } from '../../src/domain/completion.js'
+import type { ErrorData } from '../../src/domain/errors.js'
 import type { SessionId } from '../../src/domain/ids.js'
 import { unreachable } from '../../src/domain/unreachable.js'
 import type { LogEntry } from '../../src/ledger/log-entry.js'
@@ -26,12 +27,29 @@ export type MergeSelf =
   | { readonly type: 'frame-received'; readonly link: number; readonly frame: CaptureFrame }
   /** The proxy at its other end is gone, and with it the calls that it had begun. */
   | { readonly type: 'link-ended'; readonly link: number; readonly atMs: number }
+  /** What the store knows of the session; null = nothing, or nothing that can be read. */
+  | { readonly type: 'ledger-loaded'; readonly sessionId: SessionId; readonly log: SessionLog | null }
+  /** What the frame told is on disk. */
+  | { readonly type: 'entry-stored'; readonly link: number; readonly frameId: number }
+  /** Why the store takes nothing; null = it takes again. */
+  | { readonly type: 'intake-changed'; readonly error: ErrorData | null }
   | { readonly type: 'effect-failed'; readonly error: string }
 
 export type MergeInput = MergeMessage | MergeSelf
 
 export type MergeEffect =
   | { readonly type: 'receive-frames' }
+  | { readonly type: 'watch-intake' }
+  | { readonly type: 'tell-intake'; readonly error: ErrorData | null }
+  | { readonly type: 'load-ledger'; readonly sessionId: SessionId }
+  /** `frame`: told of when it is on disk; null = nobody waits. `entry` null = nothing fresh: when all before it is. */
+  | {
+      readonly type: 'store-entry'
+      readonly sessionId: SessionId
+      readonly entry: LogEntry | null
+      readonly frame: { readonly link: number; readonly frameId: number } | null
+    }
+  | { readonly type: 'finish-session'; readonly sessionId: SessionId }
   | { readonly type: 'acknowledge'; readonly link: number; readonly frameId: number }
   | {
       readonly type: 'refuse'
@@ -65,7 +83,8 @@ interface OpenCall {
 }
 
 interface Ledger {
-  session: ActorRef<SessionMessage>
+  /** null = read back for its seal alone. */
+  session: ActorRef<SessionMessage> | null
   readonly log: SessionLog
   /** In order of their start; bounded by the proxy's calls in flight. */
   readonly open: OpenCall[]
@@ -75,45 +94,49 @@ export interface MergeState {
   readonly ledgers: ReadonlyMap<string, Ledger>
   /** Sessions whose ledger was handed over and not yet dropped. */
   readonly sealed: ReadonlySet<string>
+  /** Sessions that are being read from the store, with what came for them meanwhile. Read at once: this holds a turn or two. */
+  readonly loading: ReadonlyMap<string, Loading>
   readonly isPaused: boolean
   /** Acknowledgements held back while paused; bounded by the sender's credit. */
   readonly held: readonly MergeEffect[]
   readonly refused: number
 }
 
+interface Loading {
+  /** null = nobody has opened it, its seal was asked for. */
+  readonly session: ActorRef<SessionMessage> | null
+  readonly waiting: readonly OfSession[]
+}
+
+/** Messages about one session. */
+type OfSession = Extract<
+  MergeInput,
+  { readonly type: 'open-ledger' | 'frame-received' | 'ledger-seal-requested' | 'drop-ledger' }
+>
+
 type MergeStep = Step<MergeState, MergeEffect>
 
 export const mergeMachine: Machine<MergeState, MergeInput, MergeEffect> = {
   initial: {
-    state: { ledgers: new Map(), sealed: new Set(), isPaused: false, held: [], refused: 0 },
-    effects: [{ type: 'receive-frames' }],
+    state: { ledgers: new Map(), sealed: new Set(), loading: new Map(), isPaused: false, held: [], refused: 0 },
+    effects: [{ type: 'receive-frames' }, { type: 'watch-intake' }],
   },
   scope: () => 'life',
   step(state, message) {
     switch (message.type) {
-      case 'open-ledger': {
-        const { sessionId, session } = message
-        const known = state.ledgers.get(sessionId)
-        if (known) {
-          // After a restart of its actor's thread the session's ref may be another.
-          known.session = session
-          return { state, effects: [] }
-        }
-        const ledger: Ledger = { session, log: sessionLog(sessionId), open: [] }
-        return { state: { ...state, ledgers: new Map(state.ledgers).set(sessionId, ledger) }, effects: [] }
-      }
+      case 'open-ledger':
       case 'frame-received':
-        return receive(state, message.link, message.frame)
+      case 'ledger-seal-requested':
+      case 'drop-ledger':
+        return ofSession(state, message)
+      case 'ledger-loaded':
+        return loaded(state, message)
+      case 'entry-stored':
+        return stored(state, message)
+      case 'intake-changed':
+        return { state, effects: [{ type: 'tell-intake', error: message.error }] }
       case 'link-ended':
         return linkEnded(state, message.link, message.atMs)
-      case 'ledger-seal-requested':
-        return seal(state, message)
-      case 'drop-ledger': {
-        const ledgers = without(state.ledgers, message.sessionId)
-        const sealed = new Set(state.sealed)
-        sealed.delete(message.sessionId)
-        return { state: { ...state, ledgers, sealed }, effects: [] }
-      }
       case 'pause-acknowledgements':
         return { state: { ...state, isPaused: true }, effects: [] }
       case 'resume-acknowledgements':
@@ -136,6 +159,73 @@ export const mergeMachine: Machine<MergeState, MergeInput, MergeEffect> = {
   },
 }
 
+function ofSession(state: MergeState, message: OfSession): MergeStep {
+  const sessionId = message.type === 'frame-received' ? sessionOf(message.frame) : message.sessionId
+  const loading = state.loading.get(sessionId)
+  if (loading !== undefined) {
+    const session = message.type === 'open-ledger' ? message.session : loading.session
+    const waiting = [...loading.waiting, message]
+    return { state: { ...state, loading: new Map(state.loading).set(sessionId, { session, waiting }) }, effects: [] }
+  }
+  switch (message.type) {
+    case 'open-ledger':
+      return open(state, message)
+    case 'frame-received':
+      return receive(state, message.link, message.frame)
+    case 'ledger-seal-requested':
+      return seal(state, message)
+    case 'drop-ledger': {
+      const ledgers = without(state.ledgers, message.sessionId)
+      const sealed = new Set(state.sealed)
+      sealed.delete(message.sessionId)
+      const finish: MergeEffect = { type: 'finish-session', sessionId: message.sessionId }
+      return { state: { ...state, ledgers, sealed }, effects: [finish] }
+    }
+  }
+}
+
+/** A session that this life of the thread does not know may be in the store: the former life died. */
+function open(state: MergeState, message: Extract<MergeInput, { readonly type: 'open-ledger' }>): MergeStep {
+  const { sessionId, session } = message
+  const known = state.ledgers.get(sessionId)
+  if (known === undefined) return load(state, sessionId, { session, waiting: [] })
+  // After a restart of its actor's thread the session's ref may be another.
+  known.session = session
+  return { state, effects: [] }
+}
+
+const load = (state: MergeState, sessionId: SessionId, loading: Loading): MergeStep => ({
+  state: { ...state, loading: new Map(state.loading).set(sessionId, loading) },
+  effects: [{ type: 'load-ledger', sessionId }],
+})
+
+function loaded(
+  before: MergeState,
+  { sessionId, log }: Extract<MergeInput, { readonly type: 'ledger-loaded' }>,
+): MergeStep {
+  const { session, waiting } = before.loading.get(sessionId) ?? { session: null, waiting: [] }
+  const known = { ...before, loading: without(before.loading, sessionId) }
+  const ledger: Ledger = { session, log: log ?? sessionLog(sessionId), open: [] }
+  const isThere = log !== null || session !== null
+  const state = isThere ? { ...known, ledgers: new Map(known.ledgers).set(sessionId, ledger) } : known
+  return waiting.reduce<MergeStep>(
+    (last, message) => {
+      const next =
+        message.type === 'ledger-seal-requested' ? handOver(last.state, message) : ofSession(last.state, message)
+      return { state: next.state, effects: [...last.effects, ...next.effects] }
+    },
+    { state, effects: [] },
+  )
+}
+
+/** What the harness may have now waits no more, unless a test holds it back. */
+function stored(state: MergeState, { link, frameId }: { link: number; frameId: number }): MergeStep {
+  const acknowledge: MergeEffect = { type: 'acknowledge', link, frameId }
+  return state.isPaused
+    ? { state: { ...state, held: [...state.held, acknowledge] }, effects: [] }
+    : { state, effects: [acknowledge] }
+}
+
 function receive(state: MergeState, link: number, frame: CaptureFrame): MergeStep {
   const sessionId = sessionOf(frame)
   const { frameId } = frame
@@ -145,7 +235,8 @@ function receive(state: MergeState, link: number, frame: CaptureFrame): MergeSte
     if (ledger === undefined) return { state: { ...state, refused: state.refused + 1 }, effects: [] }
     const { sequence, attempt, startedAtMs } = frame
     ledger.open.push({ link, sequence, attempt, startedAtMs })
-    return { state, effects: [{ type: 'tell-started', session: ledger.session, sequence }] }
+    const { session } = ledger
+    return { state, effects: session === null ? [] : [{ type: 'tell-started', session, sequence }] }
   }
   if (ledger === undefined) {
     const reason = state.sealed.has(sessionId) ? 'sealed' : 'unknown-session'
@@ -155,22 +246,41 @@ function receive(state: MergeState, link: number, frame: CaptureFrame): MergeSte
     }
   }
   const entry = insert(ledger, link, frame)
-  const acknowledge: MergeEffect = { type: 'acknowledge', link, frameId }
+  const { session, log } = ledger
   const told: readonly MergeEffect[] =
-    entry?.kind === 'call'
-      ? [{ type: 'tell-recorded', session: ledger.session, calls: ledger.log.calls.length, ...ledger.log.sums }]
+    entry?.kind === 'call' && session !== null
+      ? [{ type: 'tell-recorded', session, calls: log.calls.length, ...log.sums }]
       : []
-  if (state.isPaused) return { state: { ...state, held: [...state.held, acknowledge] }, effects: told }
-  return { state, effects: [...told, acknowledge] }
+  // Whether an answer was delivered holds nobody up: not known counts as delivered.
+  if (frame.kind === 'delivery-known') {
+    const keep: MergeEffect = { type: 'store-entry', sessionId: log.sessionId, entry, frame: null }
+    const { state: next, effects } = stored(state, { link, frameId })
+    return { state: next, effects: entry === null ? effects : [keep, ...effects] }
+  }
+  return {
+    state,
+    effects: [...told, { type: 'store-entry', sessionId: log.sessionId, entry, frame: { link, frameId } }],
+  }
 }
 
 /** Calls that the dead proxy had begun end here, as failures of the infrastructure. */
 function linkEnded(state: MergeState, link: number, atMs: number): MergeStep {
+  const effects: MergeEffect[] = []
   for (const { log, open } of state.ledgers.values()) {
-    for (const call of open) if (call.link === link) insertFailed(log, lostCall(log.sessionId, call, PROXY_DIED, atMs))
+    const cut = open.filter(call => call.link === link)
+    effects.push(...fail(log, cut, PROXY_DIED, atMs))
     open.splice(0, open.length, ...open.filter(call => call.link !== link))
   }
-  return { state, effects: [] }
+  return { state, effects }
+}
+
+/** Each of `calls` as a failure, and what the store is to keep of it. */
+function fail(log: SessionLog, calls: readonly OpenCall[], error: string, atMs: number): readonly MergeEffect[] {
+  const { sessionId } = log
+  return calls.flatMap(call => {
+    const entry = insertFailed(log, lostCall(sessionId, call, error, atMs))
+    return entry === null ? [] : [{ type: 'store-entry', sessionId, entry, frame: null } as const]
+  })
 }
 
 const PROXY_DIED = "the proxy's thread ended before the answer"
@@ -209,16 +319,25 @@ function insert({ log, open }: Ledger, link: number, frame: Exclude<CaptureFrame
 
 type SealRequest = Extract<MergeMessage, { readonly type: 'ledger-seal-requested' }>
 
-function seal(state: MergeState, { sessionId, atMs, replyTo }: SealRequest): MergeStep {
+function seal(state: MergeState, message: SealRequest): MergeStep {
+  const { sessionId } = message
+  if (state.ledgers.has(sessionId) || state.sealed.has(sessionId)) return handOver(state, message)
+  return load(state, sessionId, { session: null, waiting: [message] })
+}
+
+function handOver(state: MergeState, { sessionId, atMs, replyTo }: SealRequest): MergeStep {
   const ledger = state.ledgers.get(sessionId)
   if (ledger === undefined) {
     return { state, effects: [{ type: 'reply-sealed', replyTo, reply: { type: 'ledger-unknown' } }] }
   }
   // A proxy that died may be reported by its link only after this, or it would not let go of a call.
-  for (const call of ledger.open) insertFailed(ledger.log, lostCall(sessionId, call, NEVER_ENDED, atMs))
+  const lost = fail(ledger.log, ledger.open, NEVER_ENDED, atMs)
   return {
     state: { ...state, ledgers: without(state.ledgers, sessionId), sealed: new Set(state.sealed).add(sessionId) },
-    effects: [{ type: 'reply-sealed', replyTo, reply: { type: 'ledger-sealed', ledger: sealLog(ledger.log) } }],
+    effects: [
+      ...lost,
+      { type: 'reply-sealed', replyTo, reply: { type: 'ledger-sealed', ledger: sealLog(ledger.log) } },
+    ],
   }
 }
 

@@ -67,6 +67,8 @@ export type RolloutMessage =
   | { readonly type: 'drain-rollout' }
   /** Ends the sessions that have begun, as a restart of the service would. */
   | { readonly type: 'stop-sessions' }
+  /** Whether the records of that pair can be stored: null, or why not. No task is taken meanwhile. */
+  | { readonly type: 'intake-set'; readonly pair: number; readonly error: ErrorData | null }
   | DeliveryReport
   | SessionReport
   | StagesReport

@@ -66,6 +66,7 @@ export async function generate(services: ProxyServices, call: ModelCall): Promis
       return
     }
     const prepared = await prepareCall(services, entry, dialect, head, decoded)
+    mayBegin(services)
     const leave = await admitted(services, entry, prepared.model.upstream, {
       signal,
       onHold: waiting => reply.stream?.keepAlive(services.clock, waiting),
@@ -74,6 +75,8 @@ export async function generate(services: ProxyServices, call: ModelCall): Promis
     let isRecorded = false
     try {
       signal.throwIfAborted()
+      // It may have waited for long.
+      mayBegin(services)
       if (counts) entry.turns += 1
       isRecorded = await ask(services, call, prepared, reply, report, leave)
     } finally {
@@ -97,6 +100,11 @@ export async function generate(services: ProxyServices, call: ModelCall): Promis
   } finally {
     await report.settled()
   }
+}
+
+/** Throws the store's own code: an answer that cannot be recorded is not asked for. */
+function mayBegin({ sender }: ProxyServices): void {
+  if (sender.intake !== null) throw new RolloutError(sender.intake, 'records cannot be stored at present; try again')
 }
 
 /**

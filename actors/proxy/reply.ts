@@ -72,6 +72,10 @@ export function refusalOf(cause: unknown, urls: readonly string[]): Refusal {
     }
     case 'UPSTREAM_CONTEXT_LENGTH':
       return { status: 400, message, code: 'context_length_exceeded' }
+    case 'STORE_FULL':
+    case 'STORE_UNWRITABLE':
+    case 'STORE_DAMAGED':
+      return { status: 503, message, code: code.toLowerCase(), headers: { 'retry-after': RETRY_AFTER_SECONDS } }
     case 'DIALECT_TOO_LARGE':
     case 'DIALECT_UNSUPPORTED_ENCODING':
       // The dialect has a word of its own API for the status.

@@ -71,6 +71,12 @@ function step(state: RolloutState, message: RolloutInput): RolloutStep {
         state,
         ...[...state.active.keys()].map((sessionId): RolloutEffect => ({ type: 'stop-session', sessionId })),
       )
+    case 'intake-set': {
+      const intake = new Map(state.intake)
+      if (message.error === null) intake.delete(message.pair)
+      else intake.set(message.pair, message.error)
+      return dispatch(just({ ...state, intake }))
+    }
     case 'init-slots-free':
       return dispatch(just({ ...state, slots: message.count }))
     case 'session-dispatched':
@@ -134,7 +140,7 @@ function dispatch(first: RolloutStep): RolloutStep {
     let state = before
     const effects: RolloutEffect[] = []
     let room = state.slots - [...state.active.values()].filter(place => place.registered).length
-    for (; room > 0 && !state.draining; room -= 1) {
+    for (; room > 0 && !state.draining && state.intake.size === 0; room -= 1) {
       const task = nextTask(state)
       const session = task?.sessions[task.next]
       if (!task || !session) break

@@ -101,6 +101,8 @@ export interface RolloutState {
   readonly queued: number
   readonly tombstones: ReadonlyMap<string, number>
   readonly draining: boolean
+  /** Pairs whose records cannot be stored, and why: no task is taken and no session begun. */
+  readonly intake: ReadonlyMap<number, ErrorData>
   readonly count: number
   /** Turn at which each run (`metadata.run_id`) was served last; kept for runs with live tasks. */
   readonly served: ReadonlyMap<string, number>
@@ -215,6 +217,7 @@ export const initialState = (settings: RolloutSettings): RolloutState => ({
   queued: 0,
   tombstones: new Map(),
   draining: false,
+  intake: new Map(),
   count: 0,
   served: new Map(),
 })

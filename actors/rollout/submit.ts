@@ -29,6 +29,8 @@ export function submit(state: RolloutState, prepared: Prepared): RolloutStep {
     return refuse('TASK_CONFLICT', `task ${taskId} is ${live.status} with another body; wanted a task_id of its own`)
   if (state.tombstones.has(taskId)) return refuse('TASK_CONFLICT', `task ${taskId} was cancelled before submission`)
   if (state.draining) return refuse('SERVICE_STOPPING', 'the service is stopping and takes no further tasks')
+  const [blocked] = state.intake.values()
+  if (blocked) return refuse(blocked.code, `no task is taken while records cannot be stored: ${blocked.message}`)
   const { queuedSessions, defaultRuntime } = state.settings
   const queued = [...state.accepting.values()].reduce((sum, { task }) => sum + task.sessions.length, state.queued)
   if (queued + request.num_samples > queuedSessions)

@@ -223,6 +223,8 @@ function runFinished(state: SessionState, message: Input<'run-finished'>): Sessi
 
 function ledgerLost(state: SessionState, { error }: Input<'ledger-lost'>): SessionStep {
   if (state.phase !== 'sealing') return stay(state)
+  // The next merge thread has it from the store: `pair-restarted` follows, and the seal is asked for again.
+  if (error?.code === 'ACTOR_DEAD') return stay(state)
   const empty = emptyLedger(state.setup.spec.sessionId)
   if (error === null && state.nextSequence === 0) return requestPostrun(state, empty)
   return requestPostrun(failed(withLoss(state), recordsLost), empty)
@@ -333,11 +335,10 @@ function proxyRestarted(state: SessionState): SessionStep {
 }
 
 function mergeRestarted(state: SessionState): SessionStep {
-  if (['postrun-queued', 'postrun', 'sealing', 'closing'].includes(state.phase)) return stay(state)
-  // A call that began may have been recorded or have failed: whichever it was, it is not known any more.
-  if (state.nextSequence === 0) return stay(state, { type: 'open-ledger' })
-  const next = failed(withLoss(state), recordsLost)
-  return state.phase === 'running' ? stopRun(next) : stay(next)
+  if (state.phase === 'sealing') return stay(state, { type: 'seal-ledger' })
+  if (state.phase === 'postrun-queued' || state.phase === 'postrun') return stay(state)
+  // What was recorded is in the store: the thread reads it back, and the session goes on.
+  return stay(state, { type: 'open-ledger' })
 }
 
 function deadlinePassed(state: SessionState, { deadline, atMs }: Input<'deadline-passed'>): SessionStep {

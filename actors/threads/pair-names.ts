@@ -10,6 +10,7 @@ export const MERGE_ACTOR = 'merge'
 export const START_MS = 20_000
 
 /** The prober of main. */
+export const ROLLOUT_ADDRESS: Address = { system: 'main', path: '/rollout/' }
 export const PROBER_ADDRESS: Address = { system: 'main', path: '/prober/' }
 
 /** Actors of pair `number`; `system` is the name of their thread. */

@@ -1,8 +1,8 @@
 // A pair as data for its host: merge-k, then proxy-k, with the port between them. A dead proxy restarts alone, on the port it had;
-// a dead merge thread takes its proxy with it, since the records it held are gone.
+// a dead merge thread takes its proxy with it: what was on its way to it is not known. What it had acknowledged is in its shard.
 
 import type { MessagePort } from 'node:worker_threads'
-import type { Plan } from '../../src/config/plan.js'
+import type { Plan, StorePlan } from '../../src/config/plan.js'
 import { type GateState, OPEN } from '../../src/domain/inference.js'
 import type { Obstacles } from '../proxy/effects.js'
 import type { HostedThread, ThreadGroup } from './host.js'
@@ -28,7 +28,14 @@ export function pairThreads(
       {
         name: merge,
         entry: new URL('./merge.thread.js', import.meta.url),
-        data: () => ({ limits: plan.limits }) satisfies MergeThreadData,
+        data: () =>
+          ({
+            limits: plan.limits,
+            pair: number,
+            failpoint: plan.failpoint ?? null,
+            store: plan.store ? { ...shardOf(plan.store, plan.gateway.proxies), stateDir: plan.stateDir } : null,
+          }) satisfies MergeThreadData,
+        endsBetweenTurns: true,
         startMs: START_MS,
         drainMs: 10_000,
       },
@@ -40,6 +47,12 @@ export function pairThreads(
     periodMs: 30_000,
   }
 }
+
+/** Each pair's share of what the stores of a service may take. */
+const shardOf = (store: StorePlan, pairs: number): StorePlan => ({
+  ...store,
+  maxBytes: Math.floor(store.maxBytes / pairs),
+})
 
 /**
  * A proxy without its merge thread, for use by itself: `onCapturePort` gets main's end of the port that its frames come by, once per

@@ -3,13 +3,14 @@
 // sender without credit waits. A frame that was posted is settled once: acknowledged, refused, or ACTOR_DEAD when the port closes.
 
 import type { MessagePort } from 'node:worker_threads'
-import { RolloutError } from '../../src/domain/errors.js'
+import { type ErrorCode, type ErrorData, RolloutError } from '../../src/domain/errors.js'
 import { failpoint } from '../../src/observability/failpoints.js'
 import { decode, encode } from '../../src/wire/codec.js'
 import {
   type AckFrame,
   type CallStartedFrame,
   type CaptureFrame,
+  type IntakeFrame,
   parseAckFrame,
   parseCaptureFrame,
   sessionOf,
@@ -43,6 +44,8 @@ export interface CaptureSender {
    * closes first. An abort after sending changes nothing.
    */
   send(body: CaptureBody, signal?: AbortSignal): Promise<AckFrame>
+  /** Why no record can be stored: no call should be begun. null = it can. */
+  readonly intake: ErrorCode | null
   /** Frames that wait for credit or for their acknowledgement. */
   readonly unacknowledged: number
   /** Answers that could not be understood. */
@@ -68,6 +71,7 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
   let nextFrameId = 0
   let malformed = 0
   let closed = false
+  let intake: ErrorCode | null = null
 
   /** Posts what there is credit for. A frame that the port has no room for keeps its place; a full session is passed over. */
   function pump(): void {
@@ -93,7 +97,11 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
     }
   }
 
-  function settle(ack: AckFrame): void {
+  function settle(ack: AckFrame | IntakeFrame): void {
+    if (ack.kind === 'intake-set') {
+      intake = ack.code
+      return
+    }
     const frame = inFlight.get(ack.frameId)
     if (frame === undefined) {
       malformed += 1
@@ -165,6 +173,9 @@ export function captureSender(port: MessagePort, limits: CreditLimits): CaptureS
         pump()
       })
     },
+    get intake() {
+      return intake
+    },
     get unacknowledged() {
       return waiting.length + inFlight.size
     },
@@ -192,6 +203,9 @@ export function replaceableSender(limits: CreditLimits): ReplaceableSender {
       if (current !== null) return current.send(body, signal)
       return Promise.reject(new RolloutError('ACTOR_DEAD', 'there is no link to a merge thread'))
     },
+    get intake() {
+      return current?.intake ?? null
+    },
     get unacknowledged() {
       return current?.unacknowledged ?? 0
     },
@@ -205,6 +219,7 @@ export function replaceableSender(limits: CreditLimits): ReplaceableSender {
 export interface CaptureReceiver {
   acknowledge(frameId: number): void
   refuse(frameId: number, reason: 'unknown-session' | 'sealed'): void
+  tellIntake(error: ErrorData | null): void
   close(): void
 }
 
@@ -221,7 +236,7 @@ export function captureReceiver(
     readonly closed: () => void
   },
 ): CaptureReceiver {
-  const answer = (frame: AckFrame): void => port.postMessage(frame)
+  const answer = (frame: AckFrame | IntakeFrame): void => port.postMessage(frame)
   port.on('message', (data: unknown) => {
     let frame: CaptureFrame
     try {
@@ -243,6 +258,7 @@ export function captureReceiver(
   return {
     acknowledge: frameId => answer({ v: 1, kind: 'frame-acknowledged', frameId }),
     refuse: (frameId, reason) => answer({ v: 1, kind: 'frame-refused', frameId, reason }),
+    tellIntake: error => answer({ v: 1, kind: 'intake-set', frameId: 0, code: error?.code ?? null }),
     close: () => port.close(),
   }
 }

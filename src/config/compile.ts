@@ -123,6 +123,7 @@ export function compile(config: ClusterConfig, around: Surroundings): Compiled {
     defaultRuntime: config.defaultRuntime,
     saveDir: config.saveDir === null ? null : folder(config.saveDir ?? `${stateDir}/results`),
     stateDir,
+    store: { maxBytes: size(config.store.maxBytes), retentionMs: duration(config.store.retention) },
     cacheDir,
     security: {
       token,

@@ -68,6 +68,13 @@ export interface SimulationPlan {
   readonly faults?: readonly string[]
 }
 
+export interface StorePlan {
+  /** Of the records of all pairs together; finished sessions go when it is wanted. */
+  readonly maxBytes: number
+  /** How long a finished session's records stay at the most. */
+  readonly retentionMs: number
+}
+
 export interface Plan {
   readonly nodeId: string
   readonly control: { readonly host: string; readonly port: number; readonly publicUrl: string | null }
@@ -96,6 +103,8 @@ export interface Plan {
   /** Result files; null = none written. */
   readonly saveDir: string | null
   readonly stateDir: string
+  /** The store below stateDir. Absent = records live and die with their thread. */
+  readonly store?: StorePlan
   readonly cacheDir: string
   readonly security: {
     readonly token: string | null

@@ -167,6 +167,13 @@ const security = z.strictObject({
     .describe('Folders that tasks may upload from. Empty = whatever the service may read.'),
 })
 
+const store = z.strictObject({
+  maxBytes: size
+    .default('8GiB')
+    .describe('What captured records may take on disk. Finished sessions go first, others never.'),
+  retention: duration.default('7d').describe('How long the records of a finished session stay readable at the most.'),
+})
+
 const retention = z.strictObject({
   artifacts: duration.default('24h').describe('Session folders (contract 10.10).'),
   results: duration.default('7d').describe('Results in memory (contract 10.10); files stay.'),
@@ -244,6 +251,7 @@ export const configSchema = z.strictObject({
     .describe('Where result files go. Absent = results/ of stateDir, where `inspect` looks; null = none are written.'),
   stateDir: folder.nullable().default(null).describe('null = $XDG_STATE_HOME/sextant, else ~/.local/state/sextant.'),
   cacheDir: folder.nullable().default(null).describe('null = $XDG_CACHE_HOME/sextant, else ~/.cache/sextant.'),
+  store: store.prefault({}).describe('The store of captured records, below stateDir.'),
   security: security.prefault({}),
   compat: z
     .strictObject({

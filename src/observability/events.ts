@@ -70,6 +70,11 @@ export const EVENTS = {
   frameLose: 'frame-lose',
   frameMalformed: 'frame-malformed',
   captureLinkEnd: 'capture-link-end',
+  storeBlock: 'store-block',
+  storeResume: 'store-resume',
+  storeDrop: 'store-drop',
+  storeFinishFail: 'store-finish-fail',
+  storeRestoreFail: 'store-restore-fail',
 } as const
 
 export type EventName = (typeof EVENTS)[keyof typeof EVENTS]

@@ -226,8 +226,8 @@ function checkRoom(
 ): void {
   const bytes = sum(group.filter(({ makesRoom }) => !makesRoom))
   if (bytes === 0) return
-  // Free pages lie scattered, and a large value wants them in a row: only twice the need is surely enough.
-  const growth = reusableBytes >= 2 * bytes ? 0 : bytes
+  // Free pages lie scattered, and a large value wants them in a row: half of them count.
+  const growth = Math.max(0, bytes - reusableBytes / 2)
   if (fileBytes + growth > maxBytes && growth > 0) {
     throw new RolloutError(
       'STORE_FULL',

@@ -43,8 +43,8 @@ export interface RecordStore {
   /** The session is over and its result safe: it stays readable until its room is wanted or its time is over. Unknown = nothing. */
   finish(sessionId: string, atMs: number): Promise<void>
   drop(sessionId: string): Promise<void>
-  /** Drops finished sessions that are over the time, or that the room is wanted of; says which. */
-  retain(nowMs: number): Promise<readonly string[]>
+  /** Drops finished sessions that are over the time, or whose room is wanted (for `bytes` more); says which. */
+  retain(nowMs: number, bytes?: number): Promise<readonly string[]>
   usage(): StoreUsage
   close(): Promise<void>
 }
@@ -135,8 +135,10 @@ export async function openRecordStore(options: RecordStoreOptions): Promise<Reco
       await environment.commit([headerChange(sessionId, header)], MAKES_ROOM)
     },
     drop,
-    async retain(nowMs) {
-      const dropped = toDrop(headers, nowMs - retentionMs, maxBytes * FULL_SHARE)
+    async retain(nowMs, bytes = 0) {
+      // Free pages lie scattered: twice the bytes is room enough for them.
+      const most = bytes === 0 ? maxBytes : Math.min(maxBytes, totalBytes(headers) - 2 * bytes)
+      const dropped = toDrop(headers, nowMs - retentionMs, Math.min(most, maxBytes * FULL_SHARE))
       for (const sessionId of dropped) await drop(sessionId)
       return dropped
     },

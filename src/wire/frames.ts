@@ -2,7 +2,7 @@
 // Versioned and checked once, here, at the thread boundary; inside a thread the types are trusted.
 
 import type { CompletionRecord, Delivered, FailedCall } from '../domain/completion.js'
-import { RolloutError } from '../domain/errors.js'
+import { ERROR_CODES, type ErrorCode, RolloutError } from '../domain/errors.js'
 import type { SessionId } from '../domain/ids.js'
 import { isObject } from '../domain/json.js'
 
@@ -46,6 +46,14 @@ export type AckFrame =
       readonly frameId: number
       readonly reason: 'unknown-session' | 'sealed' | 'malformed'
     }
+
+/** merge -> proxy, of no frame (`frameId` is 0): whether records can be stored. null, or why not. */
+export interface IntakeFrame {
+  readonly v: 1
+  readonly kind: 'intake-set'
+  readonly frameId: number
+  readonly code: ErrorCode | null
+}
 
 type Check = (value: unknown) => boolean
 
@@ -176,10 +184,13 @@ export function parseCaptureFrame(value: unknown): CaptureFrame {
 }
 
 /** Throws RolloutError WIRE_MALFORMED. */
-export function parseAckFrame(value: unknown): AckFrame {
+export function parseAckFrame(value: unknown): AckFrame | IntakeFrame {
   const { frame, frameId } = parseHead(value)
   if (frame['kind'] === 'frame-acknowledged') return { v: FRAME_VERSION, kind: 'frame-acknowledged', frameId }
-  const reason = frame['reason']
+  const { code, reason } = frame
+  if (frame['kind'] === 'intake-set' && (code === null || (typeof code === 'string' && code in ERROR_CODES))) {
+    return { v: FRAME_VERSION, kind: 'intake-set', frameId, code: code as ErrorCode | null }
+  }
   if (
     frame['kind'] === 'frame-refused' &&
     (reason === 'unknown-session' || reason === 'sealed' || reason === 'malformed')

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { MessageChannel } from 'node:worker_threads'
 import { inferenceProps } from '../../actors/inference/actor.js'
 import { mergeProps } from '../../actors/merge/actor.js'
+import { type Journal, memoryJournal } from '../../actors/merge/journal.js'
 import { captureLinks } from '../../actors/merge/links.js'
 import type { InferenceMessage, InferenceReply } from '../../actors/protocol/inference.js'
 import type { MergeMessage } from '../../actors/protocol/merge.js'
@@ -142,6 +143,7 @@ export async function startPair(
   plan: Plan,
   clock: ActorClock = realClock(),
   obstacles: Obstacles = {},
+  journal: Journal = memoryJournal(),
 ): Promise<Pair> {
   const { system, log, deadLetters, probe } = createRealTimeSystem(t, clock, 'pair')
   let record: InferenceRecord = NO_PAUSE
@@ -149,7 +151,7 @@ export async function startPair(
   const links = captureLinks(log)
   links.add(port2)
   const sender = captureSender(port1, plan.limits)
-  const merge = system.spawn(mergeProps({ links, mailbox: plan.limits.mailbox }), 'merge')
+  const merge = system.spawn(mergeProps({ links, journal, onIntake: () => {}, mailbox: plan.limits.mailbox }), 'merge')
   const prober = probe<ProberMessage>('prober')
   const proxy = system.spawn(proxyProps({ plan, port: 0, sender, obstacles, prober: prober.ref }), 'proxy')
   const memory = {

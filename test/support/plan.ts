@@ -49,6 +49,7 @@ export function testPlan(folder: string, over: Partial<Plan> = {}): Plan {
     defaultRuntime: null,
     saveDir: null,
     stateDir: join(folder, 'state'),
+    store: { maxBytes: 256 * 1024 * 1024, retentionMs: 60_000 },
     cacheDir: join(folder, 'cache'),
     security: { token: null, openRoutes: [], callbackHosts: [], sourceRoots: [] },
     hostEnvironment: { PATH: process.env.PATH ?? '/usr/bin:/bin' },

@@ -7,6 +7,7 @@ import type { SessionMessage } from '../../../../actors/protocol/session.js'
 import type { ActorRef } from '../../../../actors/system/ref.js'
 import type { CompletionId, SessionId } from '../../../../src/domain/ids.js'
 import { wholeOriginal } from '../../../../src/ledger/original-request.js'
+import { insertCall, sessionLog } from '../../../../src/ledger/session-log.js'
 import { wholeRecord } from '../../../../src/ledger/view.js'
 import type { CaptureFrame } from '../../../../src/wire/frames.js'
 import { completionRecord, failedCall } from '../../../support/records.js'
@@ -16,8 +17,8 @@ const session = ref<SessionMessage>('/session/')
 const seals = ref<LedgerSealReply>('/seals/')
 const s1 = 's-1' as SessionId
 
-/** Steps through `messages`; the state at the end and all effects. */
-function run(messages: readonly MergeInput[], from: MergeState = mergeMachine.initial.state) {
+/** Steps through `messages` as they are; the state at the end and all effects. */
+function play(messages: readonly MergeInput[], from: MergeState = mergeMachine.initial.state) {
   let state = from
   const effects: MergeEffect[] = []
   for (const message of messages) {
@@ -26,6 +27,25 @@ function run(messages: readonly MergeInput[], from: MergeState = mergeMachine.in
     effects.push(...step.effects)
   }
   return { state, effects }
+}
+
+/** The same with a store that knows nothing and keeps all at once: its effects are answered, and left out of what is told. */
+function run(messages: readonly MergeInput[], from: MergeState = mergeMachine.initial.state) {
+  const waiting = [...messages]
+  const told: MergeEffect[] = []
+  let state = from
+  for (let message = waiting.shift(); message !== undefined; message = waiting.shift()) {
+    const next = play([message], state)
+    state = next.state
+    for (const effect of next.effects) {
+      if (effect.type === 'load-ledger') {
+        waiting.unshift({ type: 'ledger-loaded', sessionId: effect.sessionId, log: null })
+      } else if (effect.type === 'store-entry') {
+        if (effect.frame !== null) waiting.unshift({ type: 'entry-stored', ...effect.frame })
+      } else if (effect.type !== 'finish-session') told.push(effect)
+    }
+  }
+  return { state, effects: told }
 }
 
 const open: MergeInput = { type: 'open-ledger', sessionId: s1, session }
@@ -58,6 +78,84 @@ t.test('a record is kept, told to its session, then acknowledged', async t => {
     { type: 'tell-recorded', session, calls: 1, turns: 1, promptTokens: 3, sampledTokens: 3 },
     { type: 'acknowledge', link: 2, frameId: 4 },
   ])
+})
+
+t.test(
+  'what a harness may act on waits until the entry is on disk; whether it got an answer waits for nothing',
+  async t => {
+    const delivery: CaptureFrame = {
+      v: 1,
+      kind: 'delivery-known',
+      frameId: 9,
+      sessionId: s1,
+      completionId: 'c1',
+      delivered: 'yes',
+    }
+    const failed: CaptureFrame = { v: 1, kind: 'call-failed', frameId: 8, failed: failedCall() }
+    const begun = play([open, { type: 'ledger-loaded', sessionId: s1, log: null }])
+    t.strictSame(begun.effects, [{ type: 'load-ledger', sessionId: s1 }])
+    const { effects } = play(
+      [
+        received(captured(4, 'c1')),
+        received(captured(5, 'c1')),
+        received(failed),
+        received(delivery),
+        { type: 'entry-stored', link: 0, frameId: 4 },
+      ],
+      begun.state,
+    )
+    t.match(effects, [
+      { type: 'tell-recorded' },
+      {
+        type: 'store-entry',
+        sessionId: s1,
+        entry: { kind: 'call', completionId: 'c1' },
+        frame: { link: 0, frameId: 4 },
+      },
+      { type: 'store-entry', entry: null, frame: { frameId: 5 } },
+      { type: 'store-entry', entry: { kind: 'failed' }, frame: { frameId: 8 } },
+      { type: 'store-entry', entry: { kind: 'delivered' }, frame: null },
+      { type: 'acknowledge', frameId: 9 },
+      { type: 'acknowledge', frameId: 4 },
+    ])
+    t.equal(effects.length, 7)
+  },
+)
+
+t.test('what comes for a session that is being read from the store waits; what is read goes on', async t => {
+  const before = sessionLog(s1)
+  insertCall(before, completionRecord({ completionId: 'c0' as CompletionId }))
+  const waiting = play([open, received(captured(1, 'c0')), received(captured(2, 'c1')), seal])
+  t.strictSame(waiting.effects, [{ type: 'load-ledger', sessionId: s1 }])
+  const { effects, state } = play([{ type: 'ledger-loaded', sessionId: s1, log: before }], waiting.state)
+  t.match(effects, [
+    { type: 'store-entry', entry: null, frame: { frameId: 1 } },
+    { type: 'tell-recorded', calls: 2 },
+    { type: 'store-entry', entry: { completionId: 'c1' }, frame: { frameId: 2 } },
+    { type: 'reply-sealed', reply: { ledger: { calls: { length: 2 } } } },
+  ])
+  t.equal(state.loading.size, 0)
+})
+
+t.test('a seal finds a session that only the store knows', async t => {
+  const log = sessionLog(s1)
+  insertCall(log, completionRecord({ completionId: 'c0' as CompletionId }))
+  const { effects } = play([seal, { type: 'ledger-loaded', sessionId: s1, log }])
+  t.match(effects, [{ type: 'load-ledger' }, { type: 'reply-sealed', reply: { ledger: { calls: { length: 1 } } } }])
+})
+
+t.test('the intake follows the store', async t => {
+  const error = { code: 'STORE_FULL', message: 'no room' } as const
+  t.strictSame(
+    play([
+      { type: 'intake-changed', error },
+      { type: 'intake-changed', error: null },
+    ]).effects,
+    [
+      { type: 'tell-intake', error },
+      { type: 'tell-intake', error: null },
+    ],
+  )
 })
 
 t.test('the same record twice counts once and is acknowledged twice', async t => {

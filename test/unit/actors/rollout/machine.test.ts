@@ -32,6 +32,20 @@ t.test('a task becomes its samples, and ends when the last one is resolved', asy
   )
 })
 
+t.test('while records of a pair cannot be stored no task is taken and no session begun', async t => {
+  const world = new RolloutWorld()
+  world.submit({ task_id: 'a', num_samples: 2 })
+  const error = { code: 'STORE_FULL', message: 'the disk has 0 left' } as const
+  world.send({ type: 'intake-set', pair: 2, error })
+  world.slots(2)
+  t.equal(world.started.length, 0)
+  t.match(world.submit({ task_id: 'b' }), { error: { code: 'STORE_FULL', message: /while records cannot be stored/ } })
+  t.match(world.submit({ task_id: 'a', num_samples: 2 }), { type: 'task-accepted' }, 'the same task again is known')
+  world.send({ type: 'intake-set', pair: 2, error: null })
+  t.equal(world.started.length, 2)
+  t.match(world.submit({ task_id: 'b' }), { type: 'task-accepted' })
+})
+
 t.test('a task whose sessions all failed is completed', async t => {
   const world = new RolloutWorld()
   world.submit({ num_samples: 1 })

@@ -76,6 +76,7 @@ const say = {
   closed: { type: 'proxy-closed', error: null, atMs: 545 },
   ledger: { type: 'ledger-received', ledger, atMs: 550 },
   ledgerLost: { type: 'ledger-lost', error: null, atMs: 550 },
+  mergeDied: { type: 'ledger-lost', error: { code: 'ACTOR_DEAD', message: 'the thread has ended' }, atMs: 550 },
   postrunStarted: { type: 'postrun-started', atMs: 560 },
   building: { type: 'postrun-progress', stage: 'build' },
   evaluating: { type: 'postrun-progress', stage: 'evaluate' },
@@ -344,8 +345,25 @@ t.test('the POSTRUN thread dies: the counts that are known are told as lost', t 
   t.end()
 })
 
-t.test('the merge thread dies in mid-run: stopped, ERROR, with the counts of what is gone', t => {
-  const { result, of } = play([
+t.test('the merge thread dies in mid-run: its ledger is opened again from the store, and the session goes on', t => {
+  for (const way of [[], ['thirdCall'], ['recorded', 'thirdCall']] as const) {
+    const { state, last } = play([...wayTo.running, ...way, 'mergeRestarted'])
+    t.match(state, { phase: 'running', lost: null, verdict: null })
+    t.strictSame(last, [{ type: 'open-ledger' }])
+  }
+  t.end()
+})
+
+t.test('the merge thread dies under the seal: it is asked for again when the next one is there', t => {
+  const way = [...wayTo.running, 'recorded', 'runFinished', 'closed'] as const
+  const { state, last } = play([...way, 'mergeDied'])
+  t.match([state.phase, last], ['sealing', []])
+  t.strictSame(play([...way, 'mergeDied', 'mergeRestarted']).last, [{ type: 'seal-ledger' }])
+  t.end()
+})
+
+t.test('a ledger that cannot be read back: ERROR, with the counts of what is gone', t => {
+  const { result } = play([
     ...wayTo.running,
     'recorded',
     'mergeRestarted',
@@ -355,27 +373,12 @@ t.test('the merge thread dies in mid-run: stopped, ERROR, with the counts of wha
     'postrunStarted',
     'postrunFinished',
   ])
-  t.match(of('cancel-stage'), [{ stage: 'running' }])
   t.match(result, {
     status: 'ERROR',
     error: /records were lost/,
     failureClass: 'infrastructure',
     metadata: { lost: { calls: 2, sampled_tokens: 50 } },
   })
-  t.end()
-})
-
-t.test('the merge thread dies before the first call: the ledger is opened again and nothing is lost', t => {
-  const { state, last } = play([...wayTo.running, 'mergeRestarted'])
-  t.equal(state.phase, 'running')
-  t.strictSame(last, [{ type: 'open-ledger' }])
-  t.end()
-})
-
-t.test('the merge thread dies under the first call: whether it was recorded is not known, so it counts as lost', t => {
-  const { state, last } = play([...wayTo.running, 'thirdCall', 'mergeRestarted'])
-  t.match(state, { phase: 'stopping-run', lost: { calls: 0 }, verdict: { failureClass: 'infrastructure' } })
-  t.match(last, [{ type: 'cancel-stage' }, { type: 'arm-deadline' }])
   t.end()
 })
 
