@@ -250,6 +250,7 @@ async function startTree(given: Plan, { system, clock, token, store, sessionsDir
         client: createHttpClient({ connections: 4 }),
         store,
         attemptMs: plan.budgets.callbackAttemptMs,
+        token: plan.security.callbackToken ?? null,
         random: Math.random,
       },
       mailbox,

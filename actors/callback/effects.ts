@@ -15,12 +15,16 @@ export interface CallbackDeps {
   readonly client: HttpClient
   readonly store: Pick<ControlStore, 'putOutbox' | 'settleOutbox'>
   readonly attemptMs: number
+  /** `security.callbackToken`; null = none is sent. */
+  readonly token: string | null
   /** 0 to 1. */
   readonly random: () => number
 }
 
 /** Header that is the same at each attempt, so that a receiver can drop the second of two. */
 export const DELIVERY_HEADER = 'x-sextant-delivery-id'
+/** The contract's header for tokens between its servers. */
+const TOKEN_HEADER = 'x-polar-control-token'
 /** What is read of an answer's body, so that its connection can be used again. */
 const MAX_ANSWER_BYTES = 64 * 1024
 /** Between tries of what a store that is full or unwritable does not take. */
@@ -40,7 +44,7 @@ export function callbackEffects(
           .timer$(deps.attemptMs)
           .pipe(map((): AttemptOutcome => again(`no answer within ${deps.attemptMs} ms`)))
         return race(
-          attempt(deps.client, effect, () => clock.now()),
+          attempt(deps, effect, () => clock.now()),
           late,
         ).pipe(
           map((outcome): CallbackInput => {
@@ -89,7 +93,7 @@ export function callbackEffects(
 
 /** One POST. Unsubscribing breaks it off. Never errors. */
 function attempt(
-  client: HttpClient,
+  { client, token }: Pick<CallbackDeps, 'client' | 'token'>,
   effect: Extract<CallbackEffect, { type: 'post' }>,
   now: () => number,
 ): Observable<AttemptOutcome> {
@@ -99,13 +103,15 @@ function attempt(
       subscriber.next(outcome)
       subscriber.complete()
     }
-    post(client, effect, controller.signal, now).then(finish, cause => finish(again(errorData(cause).message)))
+    post({ client, token }, effect, controller.signal, now).then(finish, cause =>
+      finish(again(errorData(cause).message)),
+    )
     return () => controller.abort(new RolloutError('UPSTREAM_TIMEOUT', 'the delivery was broken off'))
   })
 }
 
 async function post(
-  client: HttpClient,
+  { client, token }: Pick<CallbackDeps, 'client' | 'token'>,
   effect: Extract<CallbackEffect, { type: 'post' }>,
   signal: AbortSignal,
   now: () => number,
@@ -114,7 +120,11 @@ async function post(
   const answer = await client.request({
     method: 'POST',
     url: effect.url,
-    headers: { 'content-type': 'application/json', [DELIVERY_HEADER]: effect.deliveryId },
+    headers: {
+      'content-type': 'application/json',
+      [DELIVERY_HEADER]: effect.deliveryId,
+      ...(token !== null && { [TOKEN_HEADER]: token }),
+    },
     body: effect.body,
     signal,
   })

@@ -58,6 +58,8 @@ export function compile(config: ClusterConfig, around: Surroundings): Compiled {
     )
     return null
   }
+  const callbackToken =
+    config.security.callbackToken && secret(config.security.callbackToken, ['security', 'callbackToken'])
   const upstreams = upstreamPlans(config, simulation, secret)
   checkUpstreams(config, around.profiles, simulation !== null, say)
   const models = modelAliases(config, upstreams, say)
@@ -129,6 +131,7 @@ export function compile(config: ClusterConfig, around: Surroundings): Compiled {
       token,
       openRoutes: security.openRoutes,
       callbackHosts: security.callbackHosts,
+      callbackToken,
       sourceRoots: security.sourceRoots.map(folder),
     },
     hostEnvironment: around.hostEnvironment,
@@ -157,7 +160,11 @@ export const withSimulationUrl = (plan: Plan, url: string): Plan =>
 export const shownPlan = (plan: Plan): Plan => ({
   ...plan,
   upstreams: plan.upstreams.map(upstream => (upstream.apiKey ? { ...upstream, apiKey: '********' } : upstream)),
-  security: { ...plan.security, token: plan.security.token === null ? null : '********' },
+  security: {
+    ...plan.security,
+    token: plan.security.token === null ? null : '********',
+    ...(plan.security.callbackToken && { callbackToken: '********' }),
+  },
   hostEnvironment: Object.fromEntries(
     Object.entries(plan.hostEnvironment).map(([key, value]) => [key, value.replace(/\/\/[^@/\s]+@/, '//********@')]),
   ),

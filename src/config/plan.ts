@@ -110,6 +110,8 @@ export interface Plan {
     readonly token: string | null
     readonly openRoutes: readonly string[]
     readonly callbackHosts: readonly string[]
+    /** Sent with each result, so that a receiver knows its sender. Absent or null = none. */
+    readonly callbackToken?: string | null
     readonly sourceRoots: readonly string[]
   }
   /**

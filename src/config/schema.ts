@@ -40,6 +40,11 @@ const url = z
   .url({ protocol: /^https?$/, error: 'wanted an http or https URL' })
   .refine(text => !/[?#]/.test(text), 'must not hold a query or fragment')
 const folder = z.string().min(1)
+/** Where a secret stands: never the secret itself. */
+const secretReference = z.union([
+  z.strictObject({ env: z.string().regex(/^[A-Za-z_]\w*$/, 'wanted the name of an environment variable') }),
+  z.strictObject({ file: folder }),
+])
 
 const control = z.strictObject({
   host: host.default('127.0.0.1').describe('Loopback: whoever reaches the port may start programs.'),
@@ -77,11 +82,7 @@ const upstream = z.strictObject({
     .enum(['start', 'off'])
     .default('start')
     .describe('Probed at the start, and trained on only if it passes; or taken as it is.'),
-  apiKey: z
-    .union([
-      z.strictObject({ env: z.string().regex(/^[A-Za-z_]\w*$/, 'wanted the name of an environment variable') }),
-      z.strictObject({ file: folder }),
-    ])
+  apiKey: secretReference
     .nullable()
     .default(null)
     .describe(
@@ -161,6 +162,13 @@ const security = z.strictObject({
     .array(z.string().min(1))
     .default([])
     .describe('Hosts results may be posted to, besides loopback: names, host:port, or "*".'),
+  callbackToken: secretReference
+    .nullable()
+    .default(null)
+    .describe(
+      'A secret of its own (not the control token) that each posted result carries as X-Polar-Control-Token, so that receivers can tell who ' +
+        'sent it: { "env": "NAME" } or { "file": "path" }. null = none is sent.',
+    ),
   sourceRoots: z
     .array(folder)
     .default([])

@@ -232,6 +232,17 @@ t.test('the key of an upstream comes from the environment or a file, and is show
     t.match(told(reference), message)
     t.notMatch(told(reference), /sk-in-the-config|two\nlines|lines$/)
   }
+  const sealed = planFromText('{"security":{"callbackToken":{"env":"ENGINE_KEY"}}}', 'c', {
+    ...options,
+    environment: { ...environment, secret },
+  })
+  t.equal(sealed.security.callbackToken, 'from-environment')
+  t.notMatch(JSON.stringify(shownPlan(sealed)), 'from-environment')
+  t.match(
+    refusal({ security: { callbackToken: { env: 'NO_SUCH' } } }),
+    /security\.callbackToken: the environment variable/,
+  )
+  t.notMatch(refusal({ security: { callbackToken: 'literal-secret' } }), 'literal-secret')
   t.notOk('ENGINE_KEY' in readEnvironment({ ENGINE_KEY: 'k' }).variables, 'no child is given it')
   t.equal(readEnvironment({ ENGINE_KEY: ' k ' }).secret?.('ENGINE_KEY'), 'k')
 })

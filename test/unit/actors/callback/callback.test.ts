@@ -63,7 +63,7 @@ const outboxEntry = (deliveryId: string, taskId: string, url: string, over: Part
   ...over,
 })
 
-function start(t: Teardown, over: Partial<CallbackSettings> = {}, attemptMs = 2_000) {
+function start(t: Teardown, over: Partial<CallbackSettings> = {}, attemptMs = 2_000, token: string | null = null) {
   const { system, probe } = createRealTimeSystem(t, realClock())
   const client = createHttpClient({ connections: 2 })
   const settled: string[] = []
@@ -71,7 +71,7 @@ function start(t: Teardown, over: Partial<CallbackSettings> = {}, attemptMs = 2_
     putOutbox: async () => undefined,
     settleOutbox: async (deliveryId: string) => void settled.push(deliveryId),
   }
-  const deps = { client, store, attemptMs, random: () => 0.5 }
+  const deps = { client, store, attemptMs, token, random: () => 0.5 }
   const ref = system.spawn(callbackProps({ settings: { ...settings, ...over }, deps, mailbox: 64 }), 'callback')
   const reports = probe<DeliveryReport>('reports')
   const deliver = (taskId: string, url: string, body = `{"task_id":"${taskId}"}`) =>
@@ -90,6 +90,22 @@ function start(t: Teardown, over: Partial<CallbackSettings> = {}, attemptMs = 2_
   }
   return { system, ref, deliver, final, reports, settled }
 }
+
+t.test('each attempt carries the configured token, and none where none is configured', async t => {
+  const tokens: unknown[] = []
+  const { url } = await receiver(t, (n, response, request) => {
+    tokens.push(request.headers['x-polar-control-token'])
+    response.writeHead(n === 0 ? 503 : 200)
+    response.end()
+  })
+  const sealed = start(t, {}, 2_000, 'callback-secret')
+  sealed.deliver('t-1', url)
+  t.match(await sealed.final(), { state: 'delivered' })
+  const plain = start(t)
+  plain.deliver('t-2', url)
+  t.match(await plain.final(), { state: 'delivered' })
+  t.strictSame(tokens, ['callback-secret', 'callback-secret', undefined])
+})
 
 t.test('a lost acknowledgement: the same bytes and the same delivery id again, then it is delivered', async t => {
   const { received, url } = await receiver(t, (n, response, request) => {
