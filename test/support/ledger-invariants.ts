@@ -68,6 +68,7 @@ export async function checkSession(
   const sealed = sealLog(log)
   const made = await merge(sealed, settings)
   assertSound(calls, made)
+  if (settings.max_tokens === null) assertAlternative(made, settings.join)
   if (settings.join === 'faithful') assertContexts(calls, made, settings.max_tokens)
   const { join: _, ...rest } = settings
   assertSound(calls, await perRequest.build(sealed, rest, context))
@@ -149,6 +150,15 @@ export function assertSound(calls: readonly CapturedCall[], made: Trajectory): v
   if (unaccountedTokens(made.ledger) !== 0) throw new Error('1: tokens are not accounted for')
   const sampled = calls.reduce((sum, { record }) => sum + (record.sampledIds?.length ?? record.completionTokens), 0)
   if (made.ledger.tokens.sampled !== sampled) throw new Error('1: sampled tokens are miscounted')
+}
+
+/** 1: what the ledger says that a join setting gives is what that setting gave. */
+function assertAlternative({ traces, ledger }: Trajectory, join: BuilderSettings['join']): void {
+  const trainerTokens = traces.reduce((sum, trace) => sum + trace.promptIds.length + trace.responseIds.length, 0)
+  const given = [traces.length, trainerTokens, ledger.tokens.trained]
+  const said = ledger.alternatives[join]
+  if (!isDeepStrictEqual(given, [said.traces, said.trainerTokens, said.trainedTokens]))
+    throw new Error(`1: ${join} gave ${given.join()}, the ledger says ${JSON.stringify(said)}`)
 }
 
 /** 2: without a limit every usable call is trained in exactly one trace or set aside as a whole. */
