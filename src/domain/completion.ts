@@ -138,7 +138,7 @@ export interface LoggedCall {
 
 export type LedgerCall = CapturedCall | LoggedCall
 
-/** Ids at positions `[start, start + ids.length)` of every sequence that goes through this segment. Owns its buffer. */
+/** Ids at positions `[start, start + ids.length)` of every sequence that goes through this segment. */
 export interface TokenSegment {
   readonly ids: Int32Array
   /** Number of the segment it branches off, always a smaller one; -1 for the first, the root, which holds no ids. */
@@ -163,6 +163,8 @@ export interface SharedLists {
 }
 
 export interface SharedHistory {
+  /** Own the memory of all segments, sampled ids and logprobs: transferred, they take these along. */
+  readonly memory: readonly Int32Array[]
   readonly segments: readonly TokenSegment[]
   readonly lists: SharedLists
 }

@@ -14,6 +14,7 @@ import type {
 import { RolloutError } from '../domain/errors.js'
 import type { CompletionId, SessionId } from '../domain/ids.js'
 import { isObject, type Json, type JsonObject } from '../domain/json.js'
+import { type Arena, arena } from './arena.js'
 import { changeOf, withChange } from './difference.js'
 import { type ItemReference, type ListTree, listTree } from './list-tree.js'
 import type { CallEntry, DeliveredEntry, EntryList, EntryTokens, FailedEntry, LogEntry } from './log-entry.js'
@@ -41,6 +42,7 @@ interface OpenLog extends SessionLog {
   readonly calls: LoggedCall[]
   readonly failed: FailedCall[]
   sums: SessionLog['sums']
+  readonly memory: Arena
   readonly tokens: TokenTree
   readonly lists: ListTree
   readonly numbers: Map<CompletionId, number>
@@ -68,6 +70,7 @@ function openLog(sessionId: SessionId): OpenLog {
     calls: [],
     failed: [],
     sums: { turns: 0, promptTokens: 0, sampledTokens: 0 },
+    memory: arena(),
     tokens: tokenTree(),
     lists: listTree(),
     numbers: new Map(),
@@ -80,7 +83,7 @@ function openLog(sessionId: SessionId): OpenLog {
 // Only this file makes logs.
 const opened = (log: SessionLog): OpenLog => log as OpenLog
 
-/** Adds `record`, whose arrays may be kept. null = it is known. Throws INTERNAL_BUG for a record of another session. */
+/** Adds `record`; keeps none of its arrays. null = it is known. Throws INTERNAL_BUG for a record of another session. */
 export function insertCall(log: SessionLog, record: CompletionRecord): CallEntry | null {
   const own = opened(log)
   if (record.sessionId !== own.sessionId)
@@ -138,19 +141,19 @@ export function restoreLog(sessionId: SessionId, entries: Iterable<LogEntry>): S
 
 /** Everything the session captured, for the build. The log must not be used any more: its arrays may be transferred. */
 export function sealLog(log: SessionLog): SessionLedger {
-  const { sessionId, calls, failed, delivered, tokens, lists } = opened(log)
+  const { sessionId, calls, failed, delivered, memory, tokens, lists } = opened(log)
   return {
     sessionId,
     calls: calls.map(call => ({ ...call, delivered: delivered.get(call.record.completionId) ?? 'unknown' })),
     failed: failed.slice(),
-    shared: { segments: tokens.segments, lists: lists.shared() },
+    shared: { memory: memory.chunks, segments: tokens.segments, lists: lists.shared() },
   }
 }
 
 /** Records of the log's calls from number `first` on, as they were captured (bodies aside). Builds each prompt anew: for readers of a few. */
 export function* recordsOf(log: SessionLog, first = 0): Generator<CompletionRecord> {
-  const { calls, tokens, lists } = opened(log)
-  const shared = { segments: tokens.segments, lists: lists.shared() }
+  const { calls, memory, tokens, lists } = opened(log)
+  const shared = { memory: memory.chunks, segments: tokens.segments, lists: lists.shared() }
   for (const call of calls.slice(first)) yield wholeRecord({ shared }, call)
 }
 
@@ -167,8 +170,8 @@ function entryOf(log: OpenLog, record: CompletionRecord): CallEntry {
     completionId: record.completionId,
     facts: changeOf(log.last.facts, facts as unknown as JsonObject), // plain data, as a frame carries it
     tokens: promptIds && tokensOf(log.tokens, promptIds, sampledIds),
-    sampledIds: promptIds === null && sampledIds !== null ? owned(sampledIds) : null,
-    logprobs: logprobs && owned(logprobs),
+    sampledIds: promptIds === null ? sampledIds : null,
+    logprobs,
     request: changeOf(log.last.request, {
       ...requestRest,
       ...(!messageList && messages !== undefined && { messages }),
@@ -226,11 +229,11 @@ function applyCall(log: OpenLog, entry: CallEntry, body: string | null): void {
   const messages = entry.messages && applyList(log.lists, entry.messages)
   const tools = entry.tools && applyList(log.lists, entry.tools)
   const answer = entry.answer === null ? null : log.lists.take(entry.answer).content
-  const { prompt, sampledIds } = applyTokens(log.tokens, entry)
+  const { prompt, sampledIds } = applyTokens(log, entry)
   const record = recordFrom(facts as unknown as Facts, {
     sessionId: log.sessionId,
     sampledIds,
-    logprobs: entry.logprobs,
+    logprobs: entry.logprobs && log.memory.keep(entry.logprobs),
     response: answer === null ? frame : joinResponse(frame, answer),
     originalRequest: entry.originalRequest,
     originalLike: entry.originalLike,
@@ -294,11 +297,12 @@ const applyList = (tree: ListTree, { after, rest }: EntryList): number =>
   rest.reduce<number>((list, reference) => tree.grow(list, tree.take(reference).index), after)
 
 function applyTokens(
-  tree: TokenTree,
+  { memory, tokens: tree }: OpenLog,
   { tokens, sampledIds }: CallEntry,
 ): { prompt: TokenPlace | null; sampledIds: Int32Array | null } {
-  if (tokens === null) return { prompt: null, sampledIds }
-  const end = pathOf(tree, tree.grow({ segment: tokens.segment, length: tokens.shared }, tokens.suffix))
+  if (tokens === null) return { prompt: null, sampledIds: sampledIds && memory.keep(sampledIds) }
+  const known = { segment: tokens.segment, length: tokens.shared }
+  const end = pathOf(tree, tokens.suffix.length > 0 ? tree.grow(known, memory.keep(tokens.suffix)) : known)
   const { segment } = tokens.prompt === 0 ? ROOT : prefixOf(end, tokens.prompt)
   const prompt = { segment, length: tokens.prompt }
   if (tokens.sampled === null) return { prompt, sampledIds: null }
@@ -306,7 +310,7 @@ function applyTokens(
   const last = tree.segments[end.segment]
   if (last && tokens.sampled > 0 && last.start <= tokens.prompt)
     return { prompt, sampledIds: last.ids.subarray(tokens.prompt - last.start, end.length - last.start) }
-  return { prompt, sampledIds: idsOf(end, tokens.prompt) }
+  return { prompt, sampledIds: memory.keep(idsOf(end, tokens.prompt)) }
 }
 
 /** `value` when it is a list of objects. */
@@ -326,10 +330,6 @@ function joinResponse(frame: JsonObject, message: JsonObject): JsonObject {
   const [choice] = frame['choices'] as readonly JsonObject[] // as `splitResponse` left it
   return { ...frame, choices: [{ ...choice, message }] }
 }
-
-/** An array that shares its memory with nothing else would keep all of that alive. */
-const owned = <T extends Int32Array | Float32Array>(array: T): T =>
-  array.byteLength === array.buffer.byteLength ? array : (array.slice() as T)
 
 /** Agents of a session that speak in turns, and what their last bodies may take together, in characters. */
 const KEPT_BODIES = 8

@@ -12,7 +12,7 @@ export interface TokenTree {
   find(ids: Int32Array, end?: number): TokenPlace
   /** Continues a known prefix `at` by `ids[from, to)`. */
   findAfter(at: TokenPlace, ids: Int32Array, from: number, to: number): TokenPlace
-  /** Adds `ids` behind `at` (what `find` could not go on from). Takes ownership. Returns the end. */
+  /** Adds `ids`, which it keeps, behind `at` (what `find` could not go on from). Returns the end. */
   grow(at: TokenPlace, ids: Int32Array): TokenPlace
 }
 
