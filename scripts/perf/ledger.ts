@@ -10,7 +10,7 @@ import { insertCall, sealLog, sessionLog } from '../../src/ledger/session-log.js
 import { encode } from '../../src/wire/codec.js'
 import { sessionResult } from '../../test/support/traces.js'
 import { type KeptRecord, keep, mergeStraightforwardly } from './ledger/reference.js'
-import { perfSession, SESSION, type Shape, type Transcript } from './ledger/session.js'
+import { perfSession, SESSION, type Shape } from './ledger/session.js'
 
 const BYTES_PER_TOKEN = 16
 /** The quickest counts: what comes on top is another load's, or a collection. */
@@ -27,9 +27,11 @@ interface Figures {
   readonly referenceBuildMs: number
   /** Heap and buffers, in bytes. */
   readonly tokenMemory: number
-  readonly wholeMemory: number
   readonly referenceMemory: number
+  /** Characters of messages, tools and bodies that the log keeps, the last body of each agent aside. */
+  readonly keptText: number
   readonly entryBytes: number
+  /** Every message, tool and answer once. */
   readonly transcriptBytes: number
   readonly wireTokens: number
   /** Of the binary result: without messages, and with them. */
@@ -44,7 +46,7 @@ const processorMs = (since?: NodeJS.CpuUsage): number => {
 
 const collect = globalThis.gc ?? (() => undefined)
 
-/** Heap and buffers after a collection. */
+/** Heap and buffers after a collection, in bytes. */
 function memory(): number {
   collect()
   collect()
@@ -69,12 +71,12 @@ const build = (ledger: SessionLedger): Promise<Trajectory> =>
   prefixMerging.build(ledger, {}, { decode: async () => null, sessionId: SESSION, taskId: 't', taskMetadata: {} })
 
 /** Takes the session's records one by one, as frames bring them. */
-function ingest(shape: Shape, transcript: Transcript) {
+function ingest(shape: Shape) {
   const log = sessionLog(SESSION)
   let ms = 0
   let tokens = 0
   let entryBytes = 0
-  for (const record of perfSession(shape, transcript)) {
+  for (const record of perfSession(shape)) {
     tokens += received(record)
     const inserted = timed(() => insertCall(log, record))
     ms += inserted.ms
@@ -86,12 +88,11 @@ function ingest(shape: Shape, transcript: Transcript) {
 async function measure(calls: number, context: number): Promise<Figures> {
   const shape: Shape = { calls, context, hasText: true }
   const bare: Shape = { ...shape, hasText: false }
-  const transcript: Transcript = { bytes: 0 }
 
   let before = memory()
   let kept: KeptRecord[] | null = []
   let referenceIngestMs = 0
-  for (const record of perfSession(bare, transcript)) {
+  for (const record of perfSession(bare)) {
     const copied = timed(() => keep(record))
     referenceIngestMs += copied.ms
     kept.push(copied.value)
@@ -107,7 +108,7 @@ async function measure(calls: number, context: number): Promise<Figures> {
   records.length = 0
 
   before = memory()
-  const tokensOnly = ingest(bare, transcript)
+  const tokensOnly = ingest(bare)
   const tokenMemory = memory() - before
   const bareLedger = sealLog(tokensOnly.log)
   const bareMade = await build(bareLedger)
@@ -120,10 +121,12 @@ async function measure(calls: number, context: number): Promise<Figures> {
   }
   const wireTokenBytes = (await sessionResultBinary(sessionResult(bareMade))).length
 
-  before = memory()
-  const whole = ingest(shape, transcript)
-  const wholeMemory = memory() - before
-  const made = await build(sealLog(whole.log))
+  const whole = ingest(shape)
+  const wholeLedger = sealLog(whole.log)
+  const transcriptBytes = JSON.stringify(wholeLedger.shared?.lists.contents).length
+  const keptText =
+    transcriptBytes + wholeLedger.calls.reduce((sum, { record }) => sum + record.originalRequest.length, 0)
+  const made = await build(wholeLedger)
   return {
     shape,
     received: whole.tokens,
@@ -133,10 +136,10 @@ async function measure(calls: number, context: number): Promise<Figures> {
     referenceIngestMs,
     referenceBuildMs,
     tokenMemory,
-    wholeMemory,
+    keptText,
     referenceMemory,
     entryBytes: whole.entryBytes,
-    transcriptBytes: transcript.bytes,
+    transcriptBytes,
     wireTokens: made.traces.reduce((sum, trace) => sum + trace.promptIds.length + trace.responseIds.length, 0),
     wireTokenBytes,
     wireBytes: (await sessionResultBinary(sessionResult(made))).length,
@@ -184,7 +187,7 @@ console.log(
       'context',
       'memory, bytes/id',
       'of the reference',
-      'with text',
+      'text kept',
       'store',
       'of its limit',
       'wire, bytes/id',
@@ -196,7 +199,7 @@ console.log(
         shape.context,
         fixed(one.tokenMemory / one.distinct),
         fixed(one.referenceMemory / one.distinct, 0),
-        fixed(one.wholeMemory / one.distinct),
+        `${fixed(one.keptText / one.transcriptBytes)} x`,
         `${fixed(one.entryBytes / 1e6, 2)} MB`,
         `${fixed((100 * one.entryBytes) / (1.5 * (one.transcriptBytes + BYTES_PER_TOKEN * one.distinct)), 0)} %`,
         fixed(one.wireTokenBytes / one.wireTokens),

@@ -30,12 +30,7 @@ const CHARACTERS = 4
 /** Of a history's growth by a turn. */
 const ANSWER_SHARE = 0.4
 
-/** What the session said in the end: the last body of each thread, in bytes. Filled while the records are taken. */
-export interface Transcript {
-  bytes: number
-}
-
-export function* perfSession({ calls, context, hasText }: Shape, transcript: Transcript): Generator<CompletionRecord> {
+export function* perfSession({ calls, context, hasText }: Shape): Generator<CompletionRecord> {
   const random = seeded(calls * 31 + context)
   const system = Math.min(8_000, Math.floor(context / 4))
   const growth = Math.floor((context - system) / (calls * 0.9))
@@ -53,7 +48,6 @@ export function* perfSession({ calls, context, hasText }: Shape, transcript: Tra
   let sub = thread('sub-0')
   let subs = 0
   say(main, 'user', growth)
-  const last = new Map<string, number>()
   for (let number = 0; number < calls; number++) {
     const place = random.next()
     if (place >= 0.98) {
@@ -67,7 +61,6 @@ export function* perfSession({ calls, context, hasText }: Shape, transcript: Tra
     const messages = on.messages.slice()
     const sampled = say(on, 'assistant', isTitle ? 8 : Math.max(2, Math.floor(growth * ANSWER_SHARE)))
     const originalRequest = hasText ? JSON.stringify({ model: 'policy', messages, tools, stream: true }) : ''
-    last.set(on === main ? 'main' : `${on.id} ${isTitle ? number : ''}`, originalRequest.length)
     const record = completionRecord({
       completionId: `msg_${String(number).padStart(12, '0')}` as CompletionId,
       sessionId: SESSION,
@@ -92,7 +85,6 @@ export function* perfSession({ calls, context, hasText }: Shape, transcript: Tra
     yield decode(encode(record)) as CompletionRecord
     if (!isTitle) say(on, 'tool', Math.max(2, Math.ceil(growth * (1 - ANSWER_SHARE))))
   }
-  transcript.bytes = [...last.values()].reduce((sum, bytes) => sum + bytes, 0)
 }
 
 const idsOf = (random: Random, count: number): number[] =>
