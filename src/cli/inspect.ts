@@ -1,4 +1,5 @@
-// `sextant inspect <session id or path>`: shows a saved result on the terminal, or writes it as one HTML page.
+// `sextant inspect <session id or path>`: shows a saved result on the terminal, or writes it as one HTML page. A session without a
+// result file is read from the store, also while the service runs it.
 // Exit code 1 when its accounts do not add up.
 
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -6,15 +7,16 @@ import { join, resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { binaryResultJson } from '../api/result-binary.js'
 import { loadPlan } from '../config/load.js'
-import { RolloutError } from '../domain/errors.js'
+import { errorData, RolloutError } from '../domain/errors.js'
 import { checkResult } from '../inspect/checks.js'
 import { resultPage } from '../inspect/page.js'
-import { readResult } from '../inspect/read.js'
+import { readResult, type SavedResult } from '../inspect/read.js'
 import { resultText } from '../inspect/text.js'
 import type { TokenPieces } from '../inspect/turns.js'
 import { loadTokenizer } from '../tokenizer/tokenizer.js'
 import { upstreams } from '../upstreams/registry.js'
 import { isContainer } from '../wire/columns.js'
+import { storedSessions } from './stored-session.js'
 
 interface InspectOptions {
   readonly html?: string
@@ -41,14 +43,12 @@ export function inspectCommand(program: Command): void {
     .action(inspect)
 }
 
-function inspect(session: string, options: InspectOptions): void {
+async function inspect(session: string, options: InspectOptions): Promise<void> {
   const plan = loadPlan({ path: options.config ?? null, profiles: Object.keys(upstreams) })
-  const path = findResult(session, options.saveDir ?? plan.saveDir ?? '.')
-  const bytes = readFileSync(path)
-  const result = readResult(isContainer(bytes) ? binaryResultJson(bytes, path) : bytes.toString('utf8'), path)
   const pieces = tokenPieces(
     options.tokenizer ?? plan.upstreams.find(one => one.tokenizer !== null)?.tokenizer ?? 'qwen3',
   )
+  const result = await resultOf(session, options.saveDir ?? plan.saveDir ?? '.', plan.stateDir, pieces)
   if (options.html !== undefined) {
     const page = resolve(options.html)
     writeFileSync(page, resultPage(result, pieces))
@@ -60,6 +60,23 @@ function inspect(session: string, options: InspectOptions): void {
   const wrong = checkResult(result).filter(check => !check.ok)
   for (const { name, detail } of wrong) console.error(`sextant inspect: does not hold: ${name} (${detail})`)
   if (wrong.length > 0) process.exitCode = 1
+}
+
+/** The saved result, else what the store has of the session. Throws TASK_UNKNOWN, or what makes the session unreadable. */
+async function resultOf(session: string, folder: string, stateDir: string, pieces: TokenPieces): Promise<SavedResult> {
+  try {
+    const path = findResult(session, folder)
+    const bytes = readFileSync(path)
+    return readResult(isContainer(bytes) ? binaryResultJson(bytes, path) : bytes.toString('utf8'), path)
+  } catch (cause) {
+    if (errorData(cause).code !== 'TASK_UNKNOWN') throw cause
+    const { found, unreadable } = await storedSessions(stateDir, session, pieces)
+    for (const { where, error } of unreadable) console.error(`sextant inspect: ${where}: ${error.message}`)
+    const [only, ...more] = found
+    if (only === undefined) throw cause
+    if (more.length === 0) return only
+    throw new RolloutError('TASK_UNKNOWN', `${found.length} sessions in the store begin so`)
+  }
 }
 
 /**

@@ -180,18 +180,18 @@ t.test('the command writes a page, and exits with 1 when the accounts do not add
   const said: string[] = []
   t.capture(console, 'log', (line: string) => said.push(line))
   t.capture(console, 'error', (line: string) => said.push(line))
-  const run = (...args: string[]) => {
+  const run = async (...args: string[]) => {
     process.exitCode = 0
     const program = new Command()
     inspectCommand(program)
-    program.parse(['inspect', ...args, '--save-dir', folder], { from: 'user' })
+    await program.parseAsync(['inspect', ...args, '--save-dir', folder], { from: 'user' })
     return process.exitCode
   }
-  t.equal(run('s-good', '--html', `${folder}/page.html`), 0)
+  t.equal(await run('s-good', '--html', `${folder}/page.html`), 0)
   t.match(readFileSync(`${folder}/page.html`, 'utf8'), '<!doctype html>')
-  t.equal(run('s-bad', '--html', `${folder}/page.html`), 1)
+  t.equal(await run('s-bad', '--html', `${folder}/page.html`), 1)
   t.match(said.join('\n'), 'does not hold: sampled = trained + set aside (12 = 11 + 0)')
-  t.throws(() => run('s-none'), { code: 'TASK_UNKNOWN', message: /no file s-none/ })
+  await t.rejects(run('s-none'), { code: 'TASK_UNKNOWN', message: /no file s-none/ })
 })
 
 t.test('the bundled tokenizer gives one piece an id, and knows foreign ids', t => {
