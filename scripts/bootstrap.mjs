@@ -16,6 +16,7 @@ const COMMANDS = {
   e2e: ['scripts/test.mjs', '--e2e', ...args],
   'test-soak': ['dist/scripts/soak.js', ...args],
   'perf-ledger': ['--expose-gc', 'dist/scripts/perf/ledger.js', ...args],
+  'perf-store': ['dist/scripts/perf/store.js', ...args],
   'perf-proxy': ['dist/scripts/perf/proxy.js', ...args],
   'e2e-harnesses': ['dist/scripts/e2e-harnesses.js', ...args],
   'e2e-engines': ['dist/scripts/e2e-engines.js', ...args],
