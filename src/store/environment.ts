@@ -237,7 +237,9 @@ function checkRoom(
       },
     )
   }
-  if (growth + MARGIN_PAGES * PAGE_BYTES > diskBytes && growth > 0) {
+  // Pages that the last commits let go of are not free yet: a few are no room.
+  const margin = MARGIN_PAGES * PAGE_BYTES
+  if (growth + margin > diskBytes && reusableBytes < 2 * bytes + margin) {
     throw new RolloutError('STORE_FULL', `the store has no room for ${bytes} bytes: the disk has ${diskBytes} left`, {
       details: { bytes, diskBytes },
     })
