@@ -2,9 +2,14 @@
 
 import { join } from 'node:path'
 import type { Plan } from '../src/config/plan.js'
+import type { SessionLedger } from '../src/domain/completion.js'
+import type { SessionId } from '../src/domain/ids.js'
 import type { SessionSpec } from '../src/domain/session.js'
 import type { SideCallRule } from '../src/harnesses/base.js'
 import { harnesses, isHarnessId } from '../src/harnesses/registry.js'
+import { sealLog } from '../src/ledger/session-log.js'
+import { openRecordStore } from '../src/store/record-store.js'
+import { restoreSession } from '../src/store/session-entries.js'
 import type { MergeMessage } from './protocol/merge.js'
 import type { ProxyMessage } from './protocol/proxy.js'
 import type { ReaperMessage } from './protocol/reaper.js'
@@ -58,7 +63,7 @@ export function sessionStarter(input: SessionStarterInput): SessionStarter {
       },
       startSession(spawn, { spec, pair: number, orphanSinceMs }, rollout) {
         const isOrphan = orphanSinceMs !== null
-        // The config may have fewer pairs than before; each can read the shard of another.
+        // The config may have fewer pairs than before: then nobody owns that one's shard, and it is read as it lies.
         const pair = pairs[number - 1] ?? leastLoaded()
         if (isOrphan) pair.load += 1
         const { proxy, merge } = pair
@@ -76,6 +81,8 @@ export function sessionStarter(input: SessionStarterInput): SessionStarter {
               stopMs: 3 * stopMs,
             },
             attempt: 1,
+            shardLedger:
+              isOrphan && pairs[number - 1] === undefined ? () => shardLedger(plan, number, spec.sessionId) : null,
             sideCalls: sideCallsOf(spec),
             rollout,
             stages,
@@ -107,4 +114,16 @@ export function sessionStarter(input: SessionStarterInput): SessionStarter {
 
 function sideCallsOf({ agent }: SessionSpec): readonly SideCallRule[] {
   return agent.harness !== null && isHarnessId(agent.harness) ? harnesses[agent.harness].sideCalls : []
+}
+
+/** What the shard of a pair that is not there any more has of a session; null = nothing. */
+async function shardLedger(plan: Plan, shard: number, sessionId: SessionId): Promise<SessionLedger | null> {
+  if (!plan.store) return null
+  const store = await openRecordStore({ ...plan.store, stateDir: plan.stateDir, shard, mode: 'reader' })
+  try {
+    const restored = restoreSession(store, sessionId)
+    return restored && sealLog(restored.log)
+  } finally {
+    await store.close()
+  }
 }

@@ -3,6 +3,7 @@
 
 import { createHash, randomBytes } from 'node:crypto'
 import { catchError, defer, EMPTY, map, type Observable, of, retry } from 'rxjs'
+import type { SessionLedger } from '../../src/domain/completion.js'
 import { errorData } from '../../src/domain/errors.js'
 import type { SessionKey } from '../../src/domain/ids.js'
 import type { SideCallRule } from '../../src/harnesses/base.js'
@@ -29,6 +30,8 @@ export interface SessionDeps {
   /** The pair that serves the session. */
   readonly proxy: ActorRef<ProxyMessage>
   readonly merge: ActorRef<MergeMessage>
+  /** Reads the ledger of an orphan whose pair is not there any more; null = its merge actor has it. */
+  readonly shardLedger: (() => Promise<SessionLedger | null>) | null
   readonly reaper: ActorRef<ReaperMessage>
 }
 
@@ -153,7 +156,9 @@ export function sessionEffects(
         return ledgerOf(sealed, 'session.sealed')
       case 'recover-ledger':
         return ledgerOf(
-          sealed.pipe(retry({ count: PUT_RETRIES, delay: () => context.clock.timer$(PUT_RETRY_MS) })),
+          (deps.shardLedger === null ? sealed : defer(deps.shardLedger).pipe(map(replyOf))).pipe(
+            retry({ count: PUT_RETRIES, delay: () => context.clock.timer$(PUT_RETRY_MS) }),
+          ),
           'recovery.sealed',
         )
       case 'request-postrun':
@@ -187,3 +192,6 @@ export function sessionEffects(
     }
   }
 }
+
+const replyOf = (ledger: SessionLedger | null): LedgerSealReply =>
+  ledger === null ? { type: 'ledger-unknown' } : { type: 'ledger-sealed', ledger }

@@ -100,6 +100,7 @@ export function stageWorld(t: Test, options: WorldOptions = {}): StageWorld {
       const agent = { ...spec.agent, custom_shell: { command } }
       return system.spawn(
         sessionProps({
+          shardLedger: null,
           setup: sessionSetup({
             spec: { ...spec, agent },
             sessionDir: sessionDir(name),

@@ -49,6 +49,7 @@ for (const threads of ['inline', 'real'] as const) {
     const { sessionId } = setup.spec
     const session = system.spawn(
       sessionProps({
+        shardLedger: null,
         setup,
         attempt: 1,
         sideCalls: [],

@@ -32,6 +32,7 @@ function world(t: Test) {
   const spec = sessionSpec({ limits: { ...sessionSpec().limits, max_turns: 5 }, models: { 'title-*': 'small' } })
   const session = system.spawn(
     sessionProps({
+      shardLedger: null,
       setup: sessionSetup({ spec, createdAtMs: clock.now() }),
       attempt: 3,
       sideCalls: [{ name: 'title', noTools: true }],
