@@ -17,6 +17,7 @@ const COMMANDS = {
   'test-soak': ['dist/scripts/soak.js', ...args],
   'perf-ledger': ['--expose-gc', 'dist/scripts/perf/ledger.js', ...args],
   'perf-store': ['dist/scripts/perf/store.js', ...args],
+  'chaos-kill': ['dist/scripts/chaos/kill.js', ...args],
   'perf-proxy': ['dist/scripts/perf/proxy.js', ...args],
   'e2e-harnesses': ['dist/scripts/e2e-harnesses.js', ...args],
   'e2e-engines': ['dist/scripts/e2e-engines.js', ...args],
