@@ -20,7 +20,10 @@ const clock = realClock()
 /** A life that has not done its part by then is a failure. */
 const LIFE_MS = 60_000
 const SETTLE_MS = 120_000
+/** Calls of a session at the most. Some are so short that they end, and are delivered, before a life does. */
 const TURNS = 9
+/** A life whose sessions have ended gives no more answers. */
+const QUIET_MS = 1_500
 const SAMPLES = 2
 
 export interface Chain {
@@ -79,7 +82,7 @@ export async function openChain({ random, harness }: ChainOptions): Promise<Chai
       harness: 'shell',
       custom_shell: {
         command: `exec ${JSON.stringify(process.execPath)} agent.mjs`,
-        env: { AGENT_LOG: agentLog, AGENT_TURNS: String(TURNS) },
+        env: { AGENT_LOG: agentLog, AGENT_TURNS: String(1 + Math.floor(random() ** 2 * TURNS)) },
       },
     },
     builder: { strategy: 'prefix_merging' },
@@ -159,9 +162,14 @@ export async function openChain({ random, harness }: ChainOptions): Promise<Chai
       const working = brokenBy(life, work(life))
       if (from !== 'start') {
         await within(life, 'the start', Promise.race([working, life.ended]))
-        const wanted = (engine?.sampled.size ?? 0) + from.answers
+        const first = engine?.sampled.size ?? 0
         const answered = async () => {
-          while (engine !== null && engine.sampled.size < wanted) await clock.sleep(1)
+          let [last, atMs] = [first, clock.now()]
+          while (engine !== null && engine.sampled.size < first + from.answers) {
+            await clock.sleep(1)
+            if (engine.sampled.size > last) [last, atMs] = [engine.sampled.size, clock.now()]
+            else if (last > first && clock.now() > atMs + QUIET_MS) return
+          }
         }
         await within(life, `${from.answers} answers`, answered())
       }

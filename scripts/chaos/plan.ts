@@ -18,8 +18,7 @@ export const failpointNames = Object.keys(FAILPOINTS) as readonly FailpointName[
 
 /** At which of its passes a life ends there, 1 to this: what each life passes at least so often with the tasks it is given. */
 const passes = (name: FailpointName): number => {
-  if (/^(proxy|merge)\./.test(name)) return 6
-  if (/^session\./.test(name)) return 4
+  if (/^(proxy|merge|session)\./.test(name)) return 4
   return /^(outbox|callback|submit)\./.test(name) ? 2 : 1
 }
 
@@ -29,11 +28,11 @@ export async function killAt(chain: Chain, name: FailpointName, random: () => nu
   await chain.killedBy(name, 1 + Math.floor(random() * passes(name)))
 }
 
-/** Of the sessions that a life is given at the least. */
+/** What the sessions of a life give at the most. */
 const ANSWERS = 36
 
 /** Most lives end at work or when their sessions end, some while they start. */
 export async function killAtRandom(chain: Chain, random: () => number): Promise<void> {
   if (random() < 0.15) await chain.killedAt(random() * 1_500, 'start')
-  else await chain.killedAt(random() ** 2 * 600, { answers: Math.floor(random() * ANSWERS) })
+  else await chain.killedAt(random() ** 2 * 600, { answers: Math.floor(random() ** 2 * ANSWERS) })
 }
