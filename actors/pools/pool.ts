@@ -51,7 +51,7 @@ export function openPool<J, R>(options: PoolOptions): Pool<J, R> {
     idleTimeout: Number.POSITIVE_INFINITY,
     maxQueue: Number.POSITIVE_INFINITY,
     atomics: 'disabled',
-    execArgv: [],
+    execArgv: LOADED_BY_IMPORT,
     env: { NODE_OPTIONS: '' },
     workerData: options.data,
     recordTiming: false,
@@ -90,6 +90,14 @@ export function openPool<J, R>(options: PoolOptions): Pool<J, R> {
     close: () => piscina.destroy(),
   }
 }
+
+/**
+ * Piscina tries `require` first. Where Node lets that load an ES module it does so in one synchronous step, and a thread that is ended
+ * within it takes the whole process along (a V8 check, SIGABRT). Without it Piscina goes on to `import()`, which can be cut off.
+ */
+const LOADED_BY_IMPORT: string[] = process.allowedNodeEnvironmentFlags.has('--experimental-require-module')
+  ? ['--no-experimental-require-module']
+  : []
 
 const refused = <R>(why: string): PoolRun<R> => ({
   result: Promise.reject(new Error(why)),
