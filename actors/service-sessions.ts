@@ -35,7 +35,7 @@ export interface SessionStarter {
   starter(
     stages: ActorRef<StagesMessage>,
     reaper: ActorRef<ReaperMessage>,
-  ): Pick<RolloutDeps, 'placeSession' | 'startSession'>
+  ): Pick<RolloutDeps, 'placeSession' | 'startSession' | 'releaseRecords'>
   /** `names`: the threads of the pair that were started anew. */
   pairRestarted(pair: number, names: readonly string[]): void
 }
@@ -60,6 +60,10 @@ export function sessionStarter(input: SessionStarterInput): SessionStarter {
         const pair = leastLoaded()
         pair.load += 1
         return pair.number
+      },
+      releaseRecords(sessionId, number) {
+        // The control store keeps ids as text.
+        pairs[number - 1]?.merge.tell({ type: 'result-stored', sessionId: sessionId as SessionId })
       },
       startSession(spawn, { spec, pair: number, orphanSinceMs }, rollout) {
         const isOrphan = orphanSinceMs !== null

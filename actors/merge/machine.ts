@@ -129,6 +129,8 @@ export const mergeMachine: Machine<MergeState, MergeInput, MergeEffect> = {
       case 'ledger-seal-requested':
       case 'drop-ledger':
         return ofSession(state, message)
+      case 'result-stored':
+        return { state, effects: [{ type: 'finish-session', sessionId: message.sessionId }] }
       case 'ledger-loaded':
         return loaded(state, message)
       case 'entry-stored':
@@ -178,8 +180,7 @@ function ofSession(state: MergeState, message: OfSession): MergeStep {
       const ledgers = without(state.ledgers, message.sessionId)
       const sealed = new Set(state.sealed)
       sealed.delete(message.sessionId)
-      const finish: MergeEffect = { type: 'finish-session', sessionId: message.sessionId }
-      return { state: { ...state, ledgers, sealed }, effects: [finish] }
+      return { state: { ...state, ledgers, sealed }, effects: [] }
     }
   }
 }

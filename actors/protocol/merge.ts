@@ -16,7 +16,10 @@ export type MergeMessage =
       readonly atMs: number
       readonly replyTo: ActorRef<LedgerSealReply>
     }
+  /** The session is over: nothing of it is kept in memory. Its records stay as they are. */
   | { readonly type: 'drop-ledger'; readonly sessionId: SessionId }
+  /** The session's result is on disk: from here on its records may go when their room is wanted. Unknown = nothing. */
+  | { readonly type: 'result-stored'; readonly sessionId: SessionId }
   /** Stops acknowledging frames (tests of back-pressure). */
   | { readonly type: 'pause-acknowledgements' }
   | { readonly type: 'resume-acknowledgements' }

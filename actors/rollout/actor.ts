@@ -29,6 +29,9 @@ export function rolloutProps(
         machine: rolloutMachine(deps.settings, recovered(deps.settings, kept, deps.now())),
         interpret: context => {
           logKept(context.log, kept)
+          // The end may have come between a result and what follows it.
+          for (const { sessionId, pair, result } of kept.sessions)
+            if (result !== null) deps.releaseRecords(sessionId, pair)
           return rolloutEffects(deps, context)
         },
         onEffectError: effectFailed,

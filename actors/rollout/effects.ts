@@ -40,6 +40,8 @@ export interface RolloutDeps {
   readonly callback: ActorRef<CallbackMessage>
   readonly control: ActorRef<ControlMessage>
   readonly store: ControlStore
+  /** The session's result is on disk: its records, in the shard of that pair, are not needed any more. Also told twice. */
+  readonly releaseRecords: (sessionId: string, pair: number) => void
   /** Number of the pair that is to serve the next session. */
   readonly now: () => number
   readonly placeSession: () => number
@@ -181,6 +183,7 @@ export function rolloutEffects(
             ).pipe(
               map((): RolloutInput => {
                 failpoint('session.stored')
+                deps.releaseRecords(sessionId, pair)
                 return { type: 'result-stored', taskId, index, result, kept }
               }),
             )

@@ -67,6 +67,7 @@ for (const mode of ['real', 'inline'] as const) {
       [0, 1, 2].map(sequence => [sequence, Int32Array.of(10, 99)]),
     )
     merge.tell({ type: 'drop-ledger', sessionId })
+    merge.tell({ type: 'result-stored', sessionId })
     await system.ask(merge, { type: 'merge-described' }, ASK_MS)
     t.strictSame((await system.stop(20_000)).missed, [])
     const shard = await openRecordStore({ ...store, stateDir: plan.stateDir, shard: 1, mode: 'reader' })

@@ -261,6 +261,14 @@ t.test('frames of a session that is unknown, sealed or dropped are refused and c
   t.equal(state.ledgers.size + state.sealed.size, 0, 'nothing of the session is left')
 })
 
+t.test('records may go when the result is stored, not when the session is dropped', async t => {
+  const { state } = run([open, received(captured(0, 'c1')), seal])
+  t.strictSame(play([{ type: 'drop-ledger', sessionId: s1 }], state).effects, [])
+  t.strictSame(play([{ type: 'result-stored', sessionId: s1 }], state).effects, [
+    { type: 'finish-session', sessionId: s1 },
+  ])
+})
+
 t.test('sealing hands over once; opening twice is opening once, with the newest ref', async t => {
   const other = ref<SessionMessage>('/session-2/')
   const { effects } = run([

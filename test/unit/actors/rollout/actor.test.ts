@@ -56,12 +56,17 @@ async function world(t: Parameters<typeof createTestSystem>[0], saveDir: string 
   const callback = probe<CallbackMessage>('callback')
   const store = await openControlStore({ stateDir: folder(t), maxBytes: 2 ** 28, tasks: 'kept' })
   t.teardown(() => store.close())
+  const released: { readonly sessionId: string; readonly pair: number; readonly isStored: boolean }[] = []
   const rollout = system.spawn(
     rolloutProps(
       {
         store,
         now: () => clock.now(),
         placeSession: () => 1,
+        releaseRecords(sessionId, pair) {
+          const kept = store.load().sessions.find(session => session.sessionId === sessionId)
+          released.push({ sessionId, pair, isStored: kept !== undefined && kept.result !== null })
+        },
         settings: rolloutSettings,
         saveDir,
         encode: resultJson,
@@ -101,7 +106,7 @@ async function world(t: Parameters<typeof createTestSystem>[0], saveDir: string 
     if (reply.type === 'task-unknown') throw new Error('unknown')
     return reply.task
   }
-  return { submit, cancel, control, callback, log, system }
+  return { submit, cancel, control, callback, log, system, released }
 }
 
 function folder(t: Parameters<typeof createTestSystem>[0]): string {
@@ -112,7 +117,7 @@ function folder(t: Parameters<typeof createTestSystem>[0]): string {
 
 t.test('sessions are children, their results are files, and the callback gets the same', async t => {
   const saveDir = join(folder(t), 'results')
-  const { submit, cancel, callback, system } = await world(t, saveDir)
+  const { submit, cancel, callback, system, released } = await world(t, saveDir)
   t.match(await submit(2), { type: 'task-accepted' })
   t.match(system.inspect(), { actors: [{}, {}, { summary: { active: 2, queued: 0 } }] })
   const task = await cancel()
@@ -128,6 +133,11 @@ t.test('sessions are children, their results are files, and the callback gets th
     t.equal(resultJson({ sessionId, binary }), resultJson(result), 'the binary form lies beside it')
     t.match(sessionId, /^s-[0-9a-f]{8}-[0-9a-f]{4}-4/)
   }
+  t.strictSame(released.map(({ sessionId }) => sessionId).sort(), task.results.map(({ sessionId }) => sessionId).sort())
+  t.ok(
+    released.every(({ pair, isStored }) => pair === 1 && isStored),
+    'records may go only when the result is on disk',
+  )
   const delivery = await callback.expectMessage('deliver-result', 1_000)
   t.match(JSON.parse(delivery.body), { task_id: 'task-1', status: 'cancelled' })
   t.strictSame(
