@@ -1,29 +1,35 @@
-// `sextant export PATH...`: saved results as JSON lines for a trainer, on standard output or in a file. Exit code 1 = some files could not
-// be read (they are named, the rest is written); 2 = wrong use, or no result there.
+// `sextant export PATH...`: saved results as JSON lines for a trainer, on standard output or in a file. A state directory gives the sessions
+// of its durable store, also while the service runs. Exit code 1 = some could not be read (they are named, the rest is written); 2 =
+// wrong use, or no result there.
 
 import { createWriteStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type ReadingReport, readResults } from '../audit/read-capture.js'
+import { type SavedSession, savedSessionOf } from '../audit/saved-result.js'
 import { type TrainingSettings, type TrainingView, trainingLines } from '../audit/training-lines.js'
 import { RolloutError } from '../domain/errors.js'
+import { tokenPieces } from './inspect.js'
+import { hasStore, storedResults, type UnreadableStored } from './stored-session.js'
 
 interface ExportOptions {
   readonly view: TrainingView
   readonly minReward?: number
   readonly includeMasked: boolean
   readonly out?: string
+  readonly tokenizer?: string
 }
 
 export function exportCommand(program: Command): void {
   program
     .command('export')
     .description('write saved results as JSON lines, one a trace, as token ids or as messages')
-    .argument('<paths...>', 'result files (.json, .sxr, .jsonl), or folders of them')
+    .argument('<paths...>', 'result files (.json, .sxr, .jsonl), folders of them, or the state directory of a service')
     .addOption(new Option('--view <view>', 'what a line holds').choices(['tokens', 'messages']).default('tokens'))
     .option('--min-reward <number>', 'leave out traces with a lower reward, or none', finite)
     .option('--include-masked', 'keep traces of which nothing may be trained', false)
+    .option('--tokenizer <name>', 'of the sessions in a state directory: folder of the model’s, or qwen3', 'qwen3')
     .option('--out <file>', 'write there (default: standard output)')
     .action(async (paths: string[], options: ExportOptions) => {
       const { sessions, lines, unreadable } = await runExport(paths, options)
@@ -48,7 +54,7 @@ export async function runExport(paths: readonly string[], options: ExportOptions
   let lines = 0
   async function* text(): AsyncGenerator<string> {
     for (const path of paths)
-      for await (const saved of readResults(path, report)) {
+      for await (const saved of savedAt(path, report, options)) {
         sessions++
         for (const line of trainingLines(saved, settings)) {
           lines++
@@ -66,6 +72,24 @@ export async function runExport(paths: readonly string[], options: ExportOptions
   if (sessions === 0 && report.unreadable.length === 0)
     throw new RolloutError('TASK_INVALID', `${paths.join(', ')}: no result there`)
   return { sessions, lines, unreadable: report.unreadable }
+}
+
+/** Sessions below `path`. Those of a store have no reward, and the status ERROR while their result is missing. */
+async function* savedAt(
+  path: string,
+  report: ReadingReport,
+  { tokenizer = 'qwen3' }: ExportOptions,
+): AsyncGenerator<SavedSession> {
+  if (!hasStore(path)) {
+    yield* readResults(path, report)
+    return
+  }
+  const unreadable: UnreadableStored[] = []
+  for await (const { text } of storedResults(path, '', tokenPieces(tokenizer), unreadable))
+    yield savedSessionOf(JSON.parse(text))
+  report.unreadable.push(
+    ...unreadable.map(({ where, error }) => ({ path: `${path}, ${where}`, reason: error.message })),
+  )
 }
 
 function finite(text: string): number {

@@ -1,5 +1,5 @@
 // A session that has no result yet, or none any more, as the store has it: its records, built into traces by the default builder, in
-// the form of a saved result. Reads beside a running service, and disturbs it in nothing.
+// the form of a saved result, one session in memory at a time. Reads beside a running service, and disturbs it in nothing.
 
 import { existsSync, readdirSync } from 'node:fs'
 import { sessionResultJson } from '../api/encode.js'
@@ -16,8 +16,13 @@ import { restoreSession } from '../store/session-entries.js'
 export interface StoredSessions {
   /** Sessions whose id begins so; a whole id counts alone. */
   readonly found: readonly SavedResult[]
-  /** Shards and sessions that could not be read. */
-  readonly unreadable: readonly { readonly where: string; readonly error: ErrorData }[]
+  readonly unreadable: readonly UnreadableStored[]
+}
+
+/** A shard or a session that could not be read. */
+export interface UnreadableStored {
+  readonly where: string
+  readonly error: ErrorData
 }
 
 export async function storedSessions(
@@ -25,8 +30,31 @@ export async function storedSessions(
   beginning: string,
   pieces: TokenPieces,
 ): Promise<StoredSessions> {
+  const unreadable: UnreadableStored[] = []
   const found: SavedResult[] = []
-  const unreadable: { where: string; error: ErrorData }[] = []
+  for await (const { text, sessionId, isOver } of storedResults(stateDir, beginning, pieces, unreadable))
+    found.push({ ...readResult(text, sessionId), status: isOver ? 'FINISHED' : 'OPEN' })
+  return { found, unreadable }
+}
+
+/** JSON of a result made of stored records. */
+export interface StoredResultText {
+  readonly sessionId: string
+  readonly text: string
+  /** Its own result is on disk elsewhere; else it goes on, or ended without one. */
+  readonly isOver: boolean
+}
+
+/** True where `path` is the state directory of a service that keeps records. */
+export const hasStore = (path: string): boolean => shardsOf(path).length > 0
+
+/** The sessions whose id begins so, of every shard; fills `unreadable`. */
+export async function* storedResults(
+  stateDir: string,
+  beginning: string,
+  pieces: TokenPieces,
+  unreadable: UnreadableStored[],
+): AsyncGenerator<StoredResultText> {
   for (const shard of shardsOf(stateDir)) {
     try {
       const store = await openRecordStore({ stateDir, shard, mode: 'reader', maxBytes: 0, retentionMs: 0 })
@@ -36,7 +64,8 @@ export async function storedSessions(
         for (const { sessionId, finishedAtMs } of exact.length > 0 ? exact : fitting) {
           try {
             const log = restoreSession(store, sessionId as SessionId)?.log
-            if (log !== undefined) found.push(await built(sealLog(log), finishedAtMs !== null, pieces))
+            if (log === undefined) continue
+            yield { sessionId, text: await built(sealLog(log), pieces), isOver: finishedAtMs !== null }
           } catch (cause) {
             unreadable.push({ where: `session ${sessionId}`, error: errorData(cause) })
           }
@@ -48,7 +77,6 @@ export async function storedSessions(
       unreadable.push({ where: `shard ${shard}`, error: errorData(cause) })
     }
   }
-  return { found, unreadable }
 }
 
 function shardsOf(stateDir: string): readonly number[] {
@@ -59,12 +87,12 @@ function shardsOf(stateDir: string): readonly number[] {
     .sort((a, b) => a - b)
 }
 
-async function built(ledger: ReturnType<typeof sealLog>, isOver: boolean, pieces: TokenPieces): Promise<SavedResult> {
+async function built(ledger: ReturnType<typeof sealLog>, pieces: TokenPieces): Promise<string> {
   const { sessionId } = ledger
   const decode = async (ids: Int32Array) => pieces([...ids])?.join('') ?? null
   const context = { sessionId, taskId: 'in the store', taskMetadata: {}, decode }
   const trajectory = await builders.prefix_merging.build(ledger, {}, context)
-  const text = sessionResultJson({
+  return sessionResultJson({
     sessionId,
     taskId: context.taskId as TaskId,
     sampleIndex: 0,
@@ -79,5 +107,4 @@ async function built(ledger: ReturnType<typeof sealLog>, isOver: boolean, pieces
     truncated: null,
     metadata: {},
   })
-  return { ...readResult(text, sessionId), status: isOver ? 'FINISHED' : 'OPEN' }
 }

@@ -259,8 +259,9 @@ function writeGroup(database: RootDatabase<Uint8Array, StoreKeyOfLmdb>, group: r
   )
   database.transactionSync(() => {
     for (const { key, value } of sealed) {
-      if (value === null) database.remove(key)
-      else database.put(key, value)
+      // Within a transaction both are done when they return.
+      if (value === null) void database.remove(key)
+      else void database.put(key, value)
     }
   })
 }

@@ -1,9 +1,11 @@
 // What `inspect` and others see of a session that is in the store only, beside its owner.
 
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { shardJournal } from '../../../actors/merge/journal.js'
 import { realClock } from '../../../actors/system/clock.js'
+import { runExport } from '../../../src/cli/export.js'
 import { storedSessions } from '../../../src/cli/stored-session.js'
 import type { CompletionId, SessionId } from '../../../src/domain/ids.js'
 import { checkResult } from '../../../src/inspect/checks.js'
@@ -49,6 +51,16 @@ t.test('a session is shown while its service writes on; a damaged one is named, 
       ['s-one', 'OPEN'],
       ['s-two', 'FINISHED'],
     ],
+  )
+  const out = join(stateDir, 'lines.jsonl')
+  const report = await runExport([stateDir], { view: 'tokens', includeMasked: false, out })
+  t.match(report, { sessions: 2, unreadable: [] })
+  const lines = readFileSync(out, 'utf8').trimEnd().split('\n')
+  t.equal(lines.length, report.lines)
+  t.match(
+    lines.map(line => JSON.parse(line).session_id),
+    ['s-one', 's-one', 's-two'],
+    'export reads what a running service has on disk',
   )
   await journal.close()
   flipByte(join(shardFolder(stateDir, 2), 'data.mdb'), 'body of c1')
