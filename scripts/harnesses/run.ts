@@ -53,6 +53,7 @@ export async function runScenario(
   const folder = mkdtempSync(join(base, 'sextant-e2e-'))
   const clock = realClock()
   const closers: (() => Promise<unknown>)[] = []
+  let isGone = false
   try {
     const simulation = await startSimulation({ clock, plan: simulationPlan() })
     closers.unshift(() => simulation.close())
@@ -124,9 +125,8 @@ export async function runScenario(
       ]),
       ...(window ?? []),
     ]
-    const isGone = problems.length === 0 && !isKept
-    if (isGone) rmSync(folder, { recursive: true, force: true })
-    else keep(folder, runs)
+    isGone = problems.length === 0 && !isKept
+    if (!isGone) keep(folder, runs)
     return {
       harness,
       scenario: scenario.name,
@@ -142,6 +142,7 @@ export async function runScenario(
     }
   } finally {
     for (const close of closers) await close()
+    if (isGone) rmSync(folder, { recursive: true, force: true })
   }
 }
 

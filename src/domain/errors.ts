@@ -193,7 +193,8 @@ export class RolloutError extends Error {
 export function errorData(cause: unknown): ErrorData {
   if (cause instanceof RolloutError) return cause.toData()
   const code = (cause as { code?: unknown } | null)?.code
-  const message = cause instanceof Error ? cause.message : String(cause)
+  const told = (cause as { message?: unknown } | null)?.message
+  const message = typeof told === 'string' ? told : String(cause)
   if (typeof code === 'string' && code in ERROR_CODES) {
     const details = (cause as { details?: Record<string, unknown> }).details
     return { code: code as ErrorCode, message, ...(details && { details }) }

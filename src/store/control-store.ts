@@ -2,7 +2,7 @@
 // change is on disk when its promise resolves. What belongs together is one commit: a task's end and its place in the outbox, the end of
 // a delivery and what became of it. Values are JSON (control-records.ts), results in their binary form.
 
-import { rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { RolloutError } from '../domain/errors.js'
 import type { StoreChange, StoreEnvironment, StoreKey } from './base.js'
@@ -34,7 +34,7 @@ export interface ControlStoreOptions {
   readonly stateDir: string
   /** Bound of its file. */
   readonly maxBytes: number
-  /** `passing`: beside the store that keeps, and empty at each start. */
+  /** `passing`: beside the store that keeps, in a folder of its own that is removed at the end. */
   readonly tasks: 'kept' | 'passing'
 }
 
@@ -44,9 +44,41 @@ export const controlFolder = (stateDir: string): string => join(storeFolder(stat
 
 /** Throws what `openEnvironment` throws. The owner holds the lock of its stateDir (lock.ts). */
 export async function openControlStore({ stateDir, maxBytes, tasks }: ControlStoreOptions): Promise<ControlStore> {
-  const folder = tasks === 'kept' ? controlFolder(stateDir) : `${controlFolder(stateDir)}-passing`
-  if (tasks === 'passing') rmSync(folder, { recursive: true, force: true })
-  return controlStoreOf(await openEnvironment({ folder, mode: 'owner', schema: SCHEMA, maxBytes }), folder)
+  const isKept = tasks === 'kept'
+  const folder = isKept ? controlFolder(stateDir) : passingFolder(stateDir)
+  const store = controlStoreOf(await openEnvironment({ folder, mode: 'owner', schema: SCHEMA, maxBytes }), folder)
+  if (isKept) return store
+  return {
+    ...store,
+    async close() {
+      await store.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const PASSING = 'control-passing-'
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (cause) {
+    // Another user's process answers EPERM.
+    return (cause as NodeJS.ErrnoException).code !== 'ESRCH'
+  }
+}
+
+/** A fresh one, since several may run beside each other. Those of processes that are gone are removed. */
+function passingFolder(stateDir: string): string {
+  const base = storeFolder(stateDir)
+  if (existsSync(base)) {
+    for (const name of readdirSync(base)) {
+      const owner = name.startsWith(PASSING) ? Number.parseInt(name.slice(PASSING.length), 10) : Number.NaN
+      if (!Number.isNaN(owner) && !isRunning(owner)) rmSync(join(base, name), { recursive: true, force: true })
+    }
+  }
+  mkdirSync(base, { recursive: true, mode: 0o700 })
+  return mkdtempSync(join(base, `${PASSING}${process.pid}-`))
 }
 
 const taskKey = ({ taskId, generation }: Pick<KeptTask, 'taskId' | 'generation'>): StoreKey => [

@@ -1,11 +1,12 @@
 // The control store by itself: what is put is there after a restart, what belongs together is one commit, and a store without room says so.
 
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { KeptOutbox, KeptSession, KeptTask } from '../../../src/store/control-records.js'
 import { type ControlStore, openControlStore } from '../../../src/store/control-store.js'
+import { storeFolder } from '../../../src/store/lock.js'
 import { taskRequest } from '../../support/rollout-world.js'
 import { localRuntime } from '../../support/session-fixtures.js'
 
@@ -102,10 +103,18 @@ t.test('tasks of one run stay apart from those that are kept, and go with it', a
   const passing = await open(stateDir, 'passing')
   t.strictSame(passing.load().tasks, [])
   await passing.putTask(task({ taskId: 'passing' }))
+  mkdirSync(join(storeFolder(stateDir), 'control-passing-4194305-killed'))
+  const beside = await open(stateDir, 'passing')
+  t.strictSame(beside.load().tasks, [])
+  await beside.close()
+  t.equal(passing.load().tasks.length, 1, 'another run beside it takes nothing away')
+  await passing.putTask(task({ taskId: 'passing', generation: 2 }))
   await passing.close()
-  const next = await open(stateDir, 'passing')
-  t.strictSame(next.load().tasks, [])
-  await next.close()
+  t.strictSame(
+    readdirSync(storeFolder(stateDir)).filter(name => name.includes('passing')),
+    [],
+    'nothing is left, of a killed run neither',
+  )
   const again = await open(stateDir)
   t.equal(again.load().tasks.length, 1)
   await again.close()
