@@ -322,7 +322,8 @@ type SealRequest = Extract<MergeMessage, { readonly type: 'ledger-seal-requested
 
 function seal(state: MergeState, message: SealRequest): MergeStep {
   const { sessionId } = message
-  if (state.ledgers.has(sessionId) || state.sealed.has(sessionId)) return handOver(state, message)
+  const wasHandedOver = state.sealed.has(sessionId) && !message.isAgain
+  if (state.ledgers.has(sessionId) || wasHandedOver) return handOver(state, message)
   return load(state, sessionId, { session: null, waiting: [message] })
 }
 

@@ -14,6 +14,8 @@ export type MergeMessage =
       readonly sessionId: SessionId
       /** When it was asked, milliseconds since the epoch: the end of calls whose end nobody told. */
       readonly atMs: number
+      /** The ledger may have been handed over before, and is read from the store then. Absent = no. */
+      readonly isAgain?: boolean
       readonly replyTo: ActorRef<LedgerSealReply>
     }
   /** The session is over: nothing of it is kept in memory. Its records stay as they are. */

@@ -82,9 +82,10 @@ export function sessionEffects(
       return EMPTY
     })
 
-  const sealed = defer(() =>
-    context.ask(merge, { type: 'ledger-seal-requested', sessionId, atMs: now() }, SEAL_DEADLINE_MS),
-  )
+  const sealed = (isAgain: boolean) =>
+    defer(() =>
+      context.ask(merge, { type: 'ledger-seal-requested', sessionId, atMs: now(), isAgain }, SEAL_DEADLINE_MS),
+    )
   const ledgerOf = (reply$: Observable<LedgerSealReply>, point: FailpointName): Observable<SessionInput> =>
     reply$.pipe(
       map((reply): SessionInput => {
@@ -153,10 +154,10 @@ export function sessionEffects(
           }),
         )
       case 'seal-ledger':
-        return ledgerOf(sealed, 'session.sealed')
+        return ledgerOf(sealed(false), 'session.sealed')
       case 'recover-ledger':
         return ledgerOf(
-          (deps.shardLedger === null ? sealed : defer(deps.shardLedger).pipe(map(replyOf))).pipe(
+          (deps.shardLedger === null ? sealed(true) : defer(deps.shardLedger).pipe(map(replyOf))).pipe(
             retry({ count: PUT_RETRIES, delay: () => context.clock.timer$(PUT_RETRY_MS) }),
           ),
           'recovery.sealed',

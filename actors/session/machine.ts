@@ -93,7 +93,7 @@ function step(before: SessionState, message: SessionInput): SessionStep {
     case 'postrun-finished':
       return isPostrun(state) ? end(state, finalResult(state, message.outcome)) : stay(state)
     case 'postrun-crashed':
-      return isPostrun(state) ? end(state, crashedResult(state, message.crash)) : stay(state)
+      return isPostrun(state) ? postrunCrashed(state, message) : stay(state)
     case 'call-started':
       return stay({ ...state, nextSequence: Math.max(state.nextSequence, message.sequence + 1) })
     case 'completion-recorded':
@@ -239,7 +239,9 @@ function requestPostrun(before: SessionState, ledger: SessionLedger): SessionSte
     blame && before.verdict?.kind === 'error' ? { ...before.verdict, failureClass: 'infrastructure' } : before.verdict
   const state = { ...before, upstream, agentResult, verdict }
   const { spec, sessionDir } = state.setup
-  return enter(withStatus(state, 'POST_RUN'), 'postrun-queued', ...changed(state, 'POST_RUN'), {
+  // A status never goes back.
+  const status = state.isRebuilt ? state.status : 'POST_RUN'
+  return enter(withStatus(state, status), 'postrun-queued', ...changed(state, status), {
     type: 'request-postrun',
     job: {
       spec,
@@ -278,6 +280,19 @@ function postrunProgress(state: SessionState, { stage }: Input<'postrun-progress
   if (state.phase !== 'postrun' || stage === 'teardown') return stay(state)
   const status = stage === 'build' ? 'BUILDING' : 'EVALUATING'
   return stay(withStatus(state, status), ...changed(state, status))
+}
+
+/** The ledger went with the thread, and is in the store: another thread builds it, once. The runtime is gone, so nothing is graded. */
+function postrunCrashed(state: SessionState, { crash }: Input<'postrun-crashed'>): SessionStep {
+  if (state.isRebuilt || state.postrunStopping || state.cancelled) return end(state, crashedResult(state, crash))
+  const next: SessionState = {
+    ...state,
+    isRebuilt: true,
+    runtime: null,
+    teardown: crash.teardown,
+    verdict: { kind: 'error', error: `post-run failed: ${crash.error.message}`, failureClass: 'infrastructure' },
+  }
+  return enter(next, 'sealing', { type: 'recover-ledger' })
 }
 
 // Facts and commands that may come in any phase.

@@ -27,10 +27,12 @@ interface Ending {
 
 /** POSTRUN came to its end. */
 export function finalResult(state: SessionState, outcome: PostrunOutcome): SessionResult {
-  const ending = endingOf(state, outcome)
+  // Of a runtime that was torn down under an earlier POSTRUN the outcome says nothing.
+  const teardown = outcome.teardown ?? state.teardown
+  const ending = endingOf(state, { ...outcome, teardown })
   const evaluation = state.cancelled ? null : outcome.evaluation
   const details = outcome.evaluationError === null ? {} : { evaluation_error: errorJson(outcome.evaluationError) }
-  return assemble({ ...state, teardown: outcome.teardown }, ending, {
+  return assemble({ ...state, teardown }, ending, {
     trajectory: masked(outcome.trajectory, ending, state.cancelled),
     evaluation,
     timing: outcome.timing,
@@ -38,7 +40,7 @@ export function finalResult(state: SessionState, outcome: PostrunOutcome): Sessi
   })
 }
 
-/** The POSTRUN task died: the ledger went with it, only the counts are known. */
+/** The POSTRUN task died and is not run again: the ledger went with it, only the counts are known. */
 export function crashedResult(state: SessionState, { error, teardown }: PostrunCrash): SessionResult {
   const lost = state.lost ?? { calls: state.calls, sampledTokens: state.sampledTokens }
   const text = `post-run failed: ${error.message}`

@@ -86,6 +86,8 @@ export interface SessionState {
   readonly teardown: TeardownReport | null
   /** The running POSTRUN task was told to stop. */
   readonly postrunStopping: boolean
+  /** Its thread died under POSTRUN, and the ledger was asked for again. */
+  readonly isRebuilt: boolean
   readonly times: SessionTimes
   /** What the tasks measured; keys of TIMING_KEYS. */
   readonly taskTiming: Readonly<Record<string, number>>
@@ -181,6 +183,7 @@ export const initialState = (setup: SessionSetup): SessionState => ({
   upstream: null,
   teardown: null,
   postrunStopping: false,
+  isRebuilt: false,
   times: {
     initStarted: null,
     initFinished: null,

@@ -334,8 +334,31 @@ t.test('the pool thread dies under the run: ERROR, infrastructure, traces kept a
   t.end()
 })
 
-t.test('the POSTRUN thread dies: the counts that are known are told as lost', t => {
-  const { result } = play([...wayTo.running, 'recorded', ...wayTo.postrun.slice(5), 'postrunCrashed'])
+t.test('the POSTRUN thread dies: built again of the store by another, masked, not graded', t => {
+  const way = [...wayTo.running, 'recorded', ...wayTo.postrun.slice(5), 'postrunCrashed'] as const
+  const first = play(way)
+  t.match([first.state.phase, first.last], ['sealing', [{ type: 'recover-ledger' }]])
+  const { result, of } = play([
+    ...way,
+    'ledger',
+    'postrunStarted',
+    { ...say.postrunFinished, outcome: postrunOutcome({ evaluation: null }) },
+  ])
+  t.match(of('request-postrun').at(-1), { job: { evaluate: false, runtime: null, sessionError: /post-run failed/ } })
+  t.match(result, {
+    status: 'ERROR',
+    error: /post-run failed/,
+    failureClass: 'infrastructure',
+    evaluation: null,
+    trajectory: { traces: [{}], ledger: { tokens: { sampled: 3, trained: 0, setAside: { session_error: 3 } } } },
+  })
+  t.equal(result?.metadata['lost'], undefined)
+  t.end()
+})
+
+t.test('the POSTRUN thread dies twice: the counts that are known are told as lost', t => {
+  const once = [...wayTo.running, 'recorded', ...wayTo.postrun.slice(5), 'postrunCrashed'] as const
+  const { result } = play([...once, 'ledger', 'postrunStarted', 'postrunCrashed'])
   t.match(result, {
     status: 'ERROR',
     failureClass: 'infrastructure',
@@ -542,7 +565,12 @@ t.test('any sequence of messages: one end at most, and sampled = trained + set a
   const check = fc.property(phases, words, (phase, more) => {
     const { state, of, result } = play([...wayTo[phase], ...more])
     if (of('report-end').length !== (state.phase === 'ended' ? 1 : 0)) return false
-    if (of('request-init').length > 1 || of('start-run').length > 1 || of('request-postrun').length > 1) return false
+    if (
+      of('request-init').length > 1 ||
+      of('start-run').length > 1 ||
+      of('request-postrun').length > (state.isRebuilt ? 2 : 1)
+    )
+      return false
     if (result === null) return !isTerminal(state.status)
     ends += 1
     const { sampled, trained, setAside } = result.trajectory.ledger.tokens
