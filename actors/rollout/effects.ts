@@ -42,8 +42,8 @@ export interface RolloutDeps {
   readonly store: ControlStore
   /** The session's result is on disk: its records, in the shard of that pair, are not needed any more. Also told twice. */
   readonly releaseRecords: (sessionId: string, pair: number) => void
-  /** Number of the pair that is to serve the next session. */
   readonly now: () => number
+  /** Number of the pair that is to serve the next session. */
   readonly placeSession: () => number
   /** Starts the session's actor under rollout, with the session id as its name. */
   readonly startSession: (
@@ -136,7 +136,10 @@ export function rolloutEffects(
           })
         const session = { sessionId, taskId, generation, index, pair, dispatchedAtMs, result: kept }
         return untilStored('session-result', () => deps.store.putSession(session)).pipe(
-          map((): RolloutInput => ({ type: 'result-found', sessionId, kept })),
+          map((): RolloutInput => {
+            deps.releaseRecords(sessionId, pair)
+            return { type: 'result-found', sessionId, kept }
+          }),
         )
       }),
     )

@@ -1,8 +1,9 @@
-// `sextant export PATH...`: saved results as JSON lines for a trainer, on standard output or in a file. A state directory gives the sessions
-// of its durable store, also while the service runs. Exit code 1 = some could not be read (they are named, the rest is written); 2 =
+// `sextant export PATH...`: saved results as JSON lines for a trainer, on standard output or in a file. A state directory gives its results
+// and, with --include-masked, what its durable store has of other sessions, also while the service runs. Exit code 1 = some could not be read (they are named, the rest is written); 2 =
 // wrong use, or no result there.
 
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -74,23 +75,43 @@ export async function runExport(paths: readonly string[], options: ExportOptions
   return { sessions, lines, unreadable: report.unreadable }
 }
 
-/** Sessions below `path`. Those of a store have no reward, and the status ERROR while their result is missing. */
+/**
+ * Sessions below `path`. Of a session that is in the store only nobody knows yet how it ends: it comes masked, without a reward, with
+ * status ERROR.
+ */
 async function* savedAt(
   path: string,
   report: ReadingReport,
-  { tokenizer = 'qwen3' }: ExportOptions,
+  { tokenizer = 'qwen3', includeMasked }: ExportOptions,
 ): AsyncGenerator<SavedSession> {
   if (!hasStore(path)) {
     yield* readResults(path, report)
     return
   }
+  const results = join(path, RESULTS)
+  const known = new Set<string>()
+  if (existsSync(results)) {
+    for await (const saved of readResults(results, report)) {
+      known.add(saved.sessionId)
+      yield saved
+    }
+  }
+  if (!includeMasked) return
   const unreadable: UnreadableStored[] = []
-  for await (const { text } of storedResults(path, '', tokenPieces(tokenizer), unreadable))
-    yield savedSessionOf(JSON.parse(text))
+  for await (const { text, sessionId } of storedResults(path, '', tokenPieces(tokenizer), unreadable))
+    if (!known.has(sessionId)) yield masked(savedSessionOf(JSON.parse(text)))
   report.unreadable.push(
     ...unreadable.map(({ where, error }) => ({ path: `${path}, ${where}`, reason: error.message })),
   )
 }
+
+const masked = (session: SavedSession): SavedSession => ({
+  ...session,
+  traces: session.traces.map(trace => ({ ...trace, lossMask: new Uint8Array(trace.lossMask.length) })),
+})
+
+/** Default of `saveDir`, below the state directory. */
+const RESULTS = 'results'
 
 function finite(text: string): number {
   const value = Number(text)

@@ -1,10 +1,11 @@
 // What `inspect` and others see of a session that is in the store only, beside its owner.
 
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { shardJournal } from '../../../actors/merge/journal.js'
 import { realClock } from '../../../actors/system/clock.js'
+import { sessionResultJson } from '../../../src/api/encode.js'
 import { runExport } from '../../../src/cli/export.js'
 import { storedSessions } from '../../../src/cli/stored-session.js'
 import type { CompletionId, SessionId } from '../../../src/domain/ids.js'
@@ -14,6 +15,7 @@ import { createLogger } from '../../../src/observability/logger.js'
 import { openRecordStore, shardFolder } from '../../../src/store/record-store.js'
 import { flipByte } from '../../support/damage.js'
 import { completionRecord } from '../../support/records.js'
+import { sessionResult, twoTraces } from '../../support/traces.js'
 
 t.test('a session is shown while its service writes on; a damaged one is named, others are shown', async t => {
   const stateDir = t.testdir()
@@ -53,7 +55,7 @@ t.test('a session is shown while its service writes on; a damaged one is named, 
     ],
   )
   const out = join(stateDir, 'lines.jsonl')
-  const report = await runExport([stateDir], { view: 'tokens', includeMasked: false, out })
+  const report = await runExport([stateDir], { view: 'tokens', includeMasked: true, out })
   t.match(report, { sessions: 2, unreadable: [] })
   const lines = readFileSync(out, 'utf8').trimEnd().split('\n')
   t.equal(lines.length, report.lines)
@@ -62,6 +64,20 @@ t.test('a session is shown while its service writes on; a damaged one is named, 
     ['s-one', 's-one', 's-two'],
     'export reads what a running service has on disk',
   )
+  t.ok(
+    lines.every(line => !JSON.parse(line).loss_mask.includes(1)),
+    'how they end is not known: nothing of them may be trained',
+  )
+  await t.rejects(runExport([stateDir], { view: 'tokens', includeMasked: false, out }), { code: 'TASK_INVALID' })
+  const results = join(stateDir, 'results', 'task_task-1')
+  mkdirSync(results, { recursive: true })
+  writeFileSync(
+    join(results, 'ses_s-one.json'),
+    sessionResultJson(sessionResult(await twoTraces(), { sessionId: 's-one' as SessionId })),
+  )
+  const saved = await runExport([stateDir], { view: 'tokens', includeMasked: true, out })
+  t.match(saved, { sessions: 2, unreadable: [] })
+  t.equal(JSON.parse(readFileSync(out, 'utf8').split('\n')[0] ?? '').status, 'COMPLETED', 'a result comes first')
   await journal.close()
   flipByte(join(shardFolder(stateDir, 2), 'data.mdb'), 'body of c1')
   const damaged = await storedSessions(stateDir, 's-', pieces)
