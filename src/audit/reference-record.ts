@@ -3,7 +3,7 @@
 // calls, delivery, sampling in force, generation prompt) stays unknown. Pure.
 
 import type { CompletionRecord } from '../domain/completion.js'
-import type { DialectId, FinishReason } from '../domain/conversation.js'
+import { type DialectId, FINISH_WORDS } from '../domain/conversation.js'
 import type { CompletionId, SessionId } from '../domain/ids.js'
 import { isObject, type JsonObject } from '../domain/json.js'
 
@@ -40,7 +40,7 @@ export function completionOf(value: unknown, sessionId: string, sequence: number
     completionTokens: sampledIds?.length ?? usageTokens ?? 0,
     promptTokens: promptIds?.length ?? countOf(usage['prompt_tokens']) ?? 0,
     cachedTokens: countOf(objectIn(usage, 'prompt_tokens_details')['cached_tokens']) ?? 0,
-    finish: FINISH[engineFinish] ?? 'stop',
+    finish: FINISH_WORDS.get(engineFinish) ?? 'stop',
     engineFinish,
     startedAtMs: finishedAtMs - (durationOf(value) ?? 0),
     finishedAtMs,
@@ -48,20 +48,6 @@ export function completionOf(value: unknown, sessionId: string, sequence: number
     response: isObject(choice['message']) ? { choices: [{ message: choice['message'] as JsonObject }] } : {},
   }
   return { record, tokensKnown: sampledIds !== null || usageTokens !== null }
-}
-
-const FINISH: Readonly<Record<string, FinishReason>> = {
-  stop: 'stop',
-  stop_sequence: 'stop',
-  end_turn: 'stop',
-  tool_calls: 'tool_calls',
-  tool_use: 'tool_calls',
-  function_call: 'tool_calls',
-  length: 'length',
-  max_tokens: 'length',
-  content_filter: 'content_filter',
-  abort: 'abort',
-  error: 'error',
 }
 
 /** Fields of a record that neither a completion file nor a trace tells. */

@@ -91,6 +91,22 @@ export interface CanonicalRequest {
 
 export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'abort' | 'error'
 
+/** Words of engines and captures for it. A map: a word may be any text, `constructor` too. */
+export const FINISH_WORDS: ReadonlyMap<string, FinishReason> = new Map([
+  ['stop', 'stop'],
+  ['eos', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['tool_calls', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+  ['length', 'length'],
+  ['max_tokens', 'length'],
+  ['content_filter', 'content_filter'],
+  ['abort', 'abort'],
+  ['error', 'error'],
+  ['end_turn', 'stop'],
+  ['tool_use', 'tool_calls'],
+])
+
 export interface Usage {
   readonly promptTokens: number
   readonly completionTokens: number

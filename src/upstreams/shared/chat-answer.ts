@@ -1,7 +1,7 @@
 // Parts of a Chat Completions answer that all engines share: text, reasoning, tool calls, finish, usage, logprobs.
 
 import type { PolicySpan } from '../../domain/completion.js'
-import type { FinishReason, ToolCall, Usage } from '../../domain/conversation.js'
+import { FINISH_WORDS, type FinishReason, type ToolCall, type Usage } from '../../domain/conversation.js'
 import type { JsonObject } from '../../domain/json.js'
 import { LogprobList } from '../../http/answer-bytes.js'
 import { countOf, listOf, malformed, objectOf, textOf } from './read.js'
@@ -43,23 +43,10 @@ export const reasoningOf = (message: JsonObject): string | null =>
 export const argumentsText = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
 
-const FINISHES: Readonly<Record<string, FinishReason>> = {
-  stop: 'stop',
-  eos: 'stop',
-  stop_sequence: 'stop',
-  tool_calls: 'tool_calls',
-  function_call: 'tool_calls',
-  length: 'length',
-  max_tokens: 'length',
-  content_filter: 'content_filter',
-  abort: 'abort',
-  error: 'error',
-}
-
 /** Normalised finish. With calls, `stop` (named tool choice) means `tool_calls`; an unknown word counts as `stop`, none as `error`. */
 export function finishOf(word: string | null, hasCalls: boolean): FinishReason {
   if (word === null) return 'error'
-  const finish = Object.hasOwn(FINISHES, word) ? (FINISHES[word] ?? 'stop') : 'stop'
+  const finish = FINISH_WORDS.get(word) ?? 'stop'
   return finish === 'stop' && hasCalls ? 'tool_calls' : finish
 }
 
